@@ -1,47 +1,54 @@
 """Comparison of the rows that two versions of a script wrote, in DuckDB.
 
-Each sink has a folder with its changes in the format ``debezium-json``. The latest row of each key is compared if the
-sink has a primary key. Otherwise the added rows minus the deleted rows are compared.
+The latest row of each key is compared if the sink has a primary key, and if the order of each key's rows is known.
+Otherwise the added rows minus the deleted rows are compared. Columns of users have names only in the last SELECT.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import quote
 
 import duckdb
 import pyarrow as pa
-from upath import UPath
+import pyarrow.parquet as pq
 
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.shadow.written_rows import WrittenRows, column, contains_decimals
 from airflow_flinkcompat.deploy.target import SinkTable
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns, SinkPath
-from airflow_flinkcompat.model.text import duckdb_name, sql_text
-from airflow_flinkcompat.savepoint.store import place
+from airflow_flinkcompat.model.text import sql_text
 
 CHANGED = "changed"
 """Name in place of a column, for all columns that the change names."""
 SHOWN = 20
 """Number of differing rows that are shown of each sink."""
-_NUMERIC = re.compile(r"(TINYINT|SMALLINT|INT|INTEGER|BIGINT|DECIMAL|NUMERIC|FLOAT|DOUBLE)\b")
-_FLOATING = re.compile(r"(FLOAT|DOUBLE)\b")
-_TOLERANCE = 1e-9
+_NUMERIC = re.compile(r"(TINYINT|SMALLINT|INT|INTEGER|BIGINT|DEC|DECIMAL|NUMERIC|FLOAT|DOUBLE)\b", re.IGNORECASE)
+_TOLERANCES = {"FLOAT": 1e-5, "DOUBLE": 1e-9}
 """Relative difference of equal floating-point numbers, because sums depend on the order of rows."""
-_PART = re.compile(r"part-.*-(\d+)-(\d+)")
+_ENDING = ".differing.parquet"
+_ONLY_KEYS = "only one script writes each column outside the key, so no value was compared"
+_NO_COLUMN = "no column is written by both scripts, so no value was compared"
+_NO_ORDER = "several subtasks or partitions wrote rows of the same key, so all rows are compared, not the latest ones"
 _SIDES = ("old", "new")
+_Written = tuple[SinkTable, str]
+"""A sink with the folder of its changes."""
 
 
 class ShadowFinding(StrEnum):
-    """Result of a shadow run, or of the comparison of one sink."""
+    """Result of a shadow run, or of the comparison of one sink, from the best to the worst."""
 
     EQUAL = "equal"
     EXPECTED = "differs as expected"
     CHANGED = "differs in changed columns"
+    INCONCLUSIVE = "could not tell"
     DIFFERS = "differs"
     REFUSED = "refused"
-    INCONCLUSIVE = "could not tell"
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,7 @@ class SinkDifference:
         rows: The first differing rows, with the values of both scripts.
         expected: Compared columns that a person expects to differ.
         changed: Columns that the change names; None if they are unknown.
+        note: The reason why there is no result, or why rows of a sink with a key were not compared by key.
     """
 
     sink: str
@@ -71,11 +79,12 @@ class SinkDifference:
     rows: pa.Table | None = field(default=None, repr=False)
     expected: tuple[str, ...] = ()
     changed: ChangedColumns | None = None
+    note: str = ""
 
 
 def compare_rows(
-    old: Sequence[tuple[SinkTable, str]],
-    new: Sequence[tuple[SinkTable, str]],
+    old: Sequence[_Written],
+    new: Sequence[_Written],
     *,
     expected: Collection[str] = (),
     changed: Mapping[SinkPath, ChangedColumns] | None = None,
@@ -92,32 +101,54 @@ def compare_rows(
             this name stands for all columns in ``changed``.
         changed: Columns that the change names, for each sink; None if they are unknown.
         shown: Number of differing rows to return for each sink.
-        store: Local folder for all differing rows, as a Parquet file for each sink.
+        store: Local folder for all differing rows, as a Parquet file for each sink. Files of earlier runs are deleted.
         labels: Names of both sides in the rows.
 
     Returns:
-        The difference of each sink, in the order of the old script. A sink that only one script writes differs.
+        The difference of each sink, in the order of the old script. A sink that only one script writes differs if it
+        has rows.
+
+    Raises:
+        DeployError: The rows cannot be read, compared or stored.
     """
     written = {sink.path: (sink, folder) for sink, folder in new}
     is_column = any(CHANGED in sink.columns for sink, _ in (*old, *new))
     wanted = _Wanted({*expected}, changed, CHANGED in expected and not is_column)
+    pairs = [(each, written.pop(each[0].path, None)) for each in old]
     found = []
+    if store is not None:
+        delete_rows(store)
     with duckdb.connect() as connection:
-        for sink, folder in old:
-            other, other_folder = written.pop(sink.path, (None, ""))
-            counts = [_read(connection, "old", sink, folder), 0]
-            if other is None:
-                finding = ShadowFinding.DIFFERS if counts[0] else ShadowFinding.EQUAL
-                found.append(SinkDifference(sink.name, finding, (counts[0], 0), False, counts[0]))
-                continue
-            counts[1] = _read(connection, "new", other, other_folder)
-            comparison = _Comparison(connection, sink, other, wanted, shown, store, labels)
-            found.append(comparison.difference((counts[0], counts[1])))
-        for sink, folder in written.values():
-            count = _read(connection, "new", sink, folder)
-            finding = ShadowFinding.DIFFERS if count else ShadowFinding.EQUAL
-            found.append(SinkDifference(sink.name, finding, (0, count), False, count))
+        for each, other in (*pairs, *((None, each) for each in written.values())):
+            sides, named = _both_sides(each, other), wanted if each and other else _Wanted()
+            with _as_deploy_error(sides[0][0]):
+                found.append(_Comparison(connection, *sides, named, shown, store, labels).difference())
     return tuple(found)
+
+
+def _both_sides(old: _Written | None, new: _Written | None) -> tuple[_Written, _Written]:
+    """Both sides of a sink. If only one script writes it, all its rows differ from no rows."""
+    if old and new:
+        return old, new
+    (sink, folder), *_ = filter(None, (old, new))
+    keyless = replace(sink, key=())
+    return (keyless, folder if old else ""), (keyless, folder if new else "")
+
+
+def delete_rows(store: Path) -> None:
+    """Delete the differing rows of an earlier run.
+
+    Args:
+        store: Local folder of the rows. Other files in it remain.
+
+    Raises:
+        DeployError: A file cannot be deleted.
+    """
+    try:
+        for file in store.glob(f"*{_ENDING}"):
+            file.unlink()
+    except OSError as error:
+        raise DeployError(f"the differing rows of an earlier run cannot be deleted: {error}") from None
 
 
 def worst(sinks: Sequence[SinkDifference]) -> ShadowFinding:
@@ -133,52 +164,24 @@ def worst(sinks: Sequence[SinkDifference]) -> ShadowFinding:
     return max((each.finding for each in sinks), key=order.index, default=ShadowFinding.EQUAL)
 
 
-def _read(connection: duckdb.DuckDBPyConnection, side: str, sink: SinkTable, folder: str) -> int:
-    """Read a sink's changes into the table ``side``, in their order. Return their number."""
-    files = _files(folder)
-    names = ", ".join(f"{duckdb_name(name)} VARCHAR" for name in sink.columns)
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE {side} ({names}, deleted BOOLEAN, number BIGINT)")
-    if not files:
-        return 0
-    if files[0].protocol not in ("", "file"):
-        connection.register_filesystem(files[0].fs)
-    # a partition's value is only in the path of its files
-    values = ", ".join(
-        f"coalesce(row ->> {sql_text(f'$.{duckdb_name(name)}')}, "
-        f"nullif(regexp_extract(filename, {sql_text(f'/{re.escape(name)}=([^/]*)/')}, 1), ''))"
-        for name in sink.columns
-    )
-    connection.execute(
-        f"INSERT INTO {side} SELECT {values}, op = 'd', row_number() OVER () FROM ("
-        "SELECT CASE op WHEN 'd' THEN before ELSE after END AS row, op, filename FROM read_json(?, "
-        "format = 'newline_delimited', columns = {before: 'JSON', after: 'JSON', op: 'VARCHAR'}, filename = true, "
-        "maximum_object_size = 134217728))",
-        [[_in_duckdb(file) for file in files]],
-    )
-    ((count,),) = connection.execute(f"SELECT count(*) FROM {side}").fetchall()
-    return int(count)
-
-
-def _files(folder: str) -> list[UPath]:
-    """The files of a sink in the order in which each subtask wrote them."""
-    root = place(folder)
-    if not root.exists():
-        return []
-    numbered = [(match, file) for file in root.glob("**/*") if (match := _PART.fullmatch(file.name))]
-    return [file for _, file in sorted(numbered, key=lambda each: (int(each[0][1]), int(each[0][2]), str(each[1])))]
-
-
-def _in_duckdb(file: UPath) -> str:
-    return file.path if file.protocol in ("", "file") else str(file)
+@contextmanager
+def _as_deploy_error(sink: SinkTable) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # DuckDB, pyarrow and stores raise errors of their own
+        why = str(error).partition("\n")[0]
+        raise DeployError(
+            f"the rows of {sink.name} cannot be compared or stored ({type(error).__name__}): {why}"
+        ) from error
 
 
 @dataclass(frozen=True)
 class _Wanted:
     """Columns that may differ, by a person and by the change; ``all_changed``: a person expects both."""
 
-    expected: Collection[str]
-    changed: Mapping[SinkPath, ChangedColumns] | None
-    all_changed: bool
+    expected: Collection[str] = ()
+    changed: Mapping[SinkPath, ChangedColumns] | None = None
+    all_changed: bool = False
 
 
 class _Comparison:
@@ -187,52 +190,84 @@ class _Comparison:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        old: SinkTable,
-        new: SinkTable,
+        old: _Written,
+        new: _Written,
         wanted: _Wanted,
         shown: int,
         store: Path | None,
         labels: tuple[str, str],
     ) -> None:
         self._connection, self._shown, self._store, self._labels = connection, shown, store, labels
-        self._name = old.name
-        common = [name for name in old.columns if name in new.columns]
-        self._expected = {name for name in common if {name, f"{old.name}.{name}"} & {*wanted.expected}}
-        self._changed = None if wanted.changed is None else wanted.changed.get(old.path)
+        (before, old_folder), (after, new_folder) = old, new
+        self._sink = before
+        self._columns = [name for name in before.columns if name in after.columns]
+        self._expected = {name for name in self._columns if {name, f"{before.name}.{name}"} & {*wanted.expected}}
+        self._changed = None if wanted.changed is None else wanted.changed.get(before.path)
         self._all_changed = wanted.all_changed
-        self._key = old.key if old.key == new.key and set(old.key) <= {*common} - self._expected else ()
-        self._columns = common
-        self._values = [name for name in common if name not in self._key]
-        self._not_compared = tuple(name for name in {**old.columns, **new.columns} if name not in common)
-        self._inexact = {
-            name: floating
-            for name in self._values
-            if (floating := _is_floating(old.columns[name], new.columns[name])) is not None
-        }
+        self._not_compared = tuple(name for name in {**before.columns, **after.columns} if name not in self._columns)
+        self._keys = {*before.key, *after.key}
+        tolerances = {name: _tolerance(before.columns[name], after.columns[name]) for name in self._columns}
+        self._inexact = {name: tolerance for name, tolerance in tolerances.items() if tolerance}
+        nested = any(map(contains_decimals, (*before.columns.values(), *after.columns.values())))
+        kinds = ({name: side.columns[name] for name in self._columns} for side in (before, after))
+        read = zip(_SIDES, kinds, (old_folder, new_folder), strict=True)
+        self._compared = tuple(
+            WrittenRows(columns, folder, self._inexact, nested).read(connection, side) for side, columns, folder in read
+        )
+        key = before.key if before.key == after.key and self._keys <= {*self._columns} - self._expected else ()
+        ordered = all(self._is_ordered(side, key) for side in _SIDES)
+        self._note = "" if ordered else _NO_ORDER
+        self._key = key if ordered else ()
+        self._values = [name for name in self._columns if name not in self._key]
 
-    def difference(self, compared: tuple[int, int]) -> SinkDifference:
+    def _is_ordered(self, side: str, key: Sequence[str]) -> bool:
+        """True if one writer wrote all rows of each key, so their order is known."""
+        keys = ", ".join(map(self._c, key))
+        unordered = f"SELECT 1 FROM {side} GROUP BY {keys} HAVING min(writer) <> max(writer) LIMIT 1"
+        return not (keys and self._connection.execute(unordered).fetchall())
+
+    def _c(self, name: str) -> str:
+        return column(self._columns.index(name))
+
+    def difference(self) -> SinkDifference:
         columns, finding = self._by_key() if self._key else self._of_all_rows()
+        accepted = finding in (ShadowFinding.EQUAL, ShadowFinding.EXPECTED)
+        if accepted and self._not_compared and not {*self._columns} - self._keys:
+            finding, self._note = ShadowFinding.INCONCLUSIVE, _ONLY_KEYS if self._columns else _NO_COLUMN
         ((differing,),) = self._connection.execute("SELECT count(*) FROM difference").fetchall()
-        rows = None
-        if differing:
-            hidden = ", ".join(duckdb_name(f"{name} differs") for name in (self._values if self._key else ()))
-            selected = f"SELECT *{f' EXCLUDE ({hidden})' if hidden else ''} FROM difference ORDER BY ALL"
-            if self._store is not None:
-                path = sql_text(str(self._store / f"{self._name}.parquet"))
-                self._connection.execute(f"COPY ({selected}) TO {path} (FORMAT parquet)")
-            rows = self._connection.sql(f"{selected} LIMIT {self._shown}").to_arrow_table()
         return SinkDifference(
-            self._name,
+            self._sink.name,
             finding,
-            compared,
+            self._compared,
             bool(self._key),
             differing,
             columns,
             self._not_compared,
-            rows,
+            self._shown_rows() if differing else None,
             tuple(name for name in self._columns if name in self._expected),
             self._changed,
+            self._note,
         )
+
+    def _shown_rows(self) -> pa.Table:
+        """The first differing rows. Store all of them."""
+        if self._key:
+            pairs = [f"{name} ({label})" for name in self._values for label in self._labels]
+            names = [*_apart(self._key, "change", *pairs), "change", *pairs]
+            values = [f"{side}{self._c(name)}" for name in self._values for side in ("o", "n")]
+            selected = ", ".join([*map(self._c, self._key), "change", *values])
+        else:
+            names = ["only in", "times", *_apart(self._columns, "only in", "times")]
+            selected = ", ".join(["side", "times", *map(self._c, self._columns)])
+        query = f"SELECT {selected} FROM difference ORDER BY ALL"
+        if self._store is not None:
+            path = ".".join(quote(part, safe="").replace(".", "%2E") for part in self._sink.path)
+            batches = self._connection.sql(query).to_arrow_reader()
+            schema = pa.schema(zip(names, batches.schema.types, strict=True))
+            with pq.ParquetWriter(self._store / f"{path}{_ENDING}", schema) as file:
+                for batch in batches:
+                    file.write_batch(batch.rename_columns(names))
+        return self._connection.sql(f"{query} LIMIT {self._shown}").to_arrow_table().rename_columns(names)
 
     def _finding(self, is_explained: Callable[[Collection[str], bool], bool]) -> ShadowFinding:
         """The mildest finding that explains all differences.
@@ -248,38 +283,37 @@ class _Comparison:
 
     def _by_key(self) -> tuple[dict[str, int], ShadowFinding]:
         """Compare the latest row of each key. Return the number of differing keys by column, and the finding."""
-        keys = ", ".join(map(duckdb_name, self._key))
+        keys, values = [*map(self._c, self._key)], [*map(self._c, self._values)]
         for side in _SIDES:
             # a struct, because arg_max ignores NULL
-            values = "".join(
-                f", CASE WHEN arg_max(deleted, number) THEN NULL ELSE arg_max(struct_pack(v := {duckdb_name(name)}), "
-                f"number).v END AS {duckdb_name(name)}"
-                for name in self._values
+            latest = "".join(
+                f", CASE WHEN arg_max(deleted, rowid) THEN NULL ELSE arg_max(struct_pack(v := {value}), rowid).v END "
+                f"AS {value}"
+                for value in values
             )
             self._connection.execute(
-                f"CREATE OR REPLACE TEMP TABLE last_{side} AS SELECT {keys}, "
-                f"CASE WHEN arg_max(deleted, number) THEN 'deleted' ELSE 'written' END AS state{values} "
-                f"FROM {side} GROUP BY {keys}"
+                f"CREATE OR REPLACE TEMP TABLE last_{side} AS SELECT {', '.join(keys)}, "
+                f"CASE WHEN arg_max(deleted, rowid) THEN 'deleted' ELSE 'written' END AS state{latest} "
+                f"FROM {side} GROUP BY {', '.join(keys)}"
             )
         o, n = (f"coalesce({side}.state, 'not written')" for side in ("o", "n"))
+        differ = [self._differs(name) for name in self._values]
         selected = [
-            *(f"coalesce(o.{duckdb_name(name)}, n.{duckdb_name(name)}) AS {duckdb_name(name)}" for name in self._key),
+            *(f"coalesce(o.{key}, n.{key}) AS {key}" for key in keys),
             f"CASE WHEN {o} = {n} THEN 'changed' ELSE {o} || ' → ' || {n} END AS change",
-            *(
-                f"{side}.{duckdb_name(name)} AS {duckdb_name(f'{name} ({label})')}"
-                for name in self._values
-                for side, label in zip(("o", "n"), self._labels, strict=True)
-            ),
-            *(f"{self._differs(name)} AS {duckdb_name(f'{name} differs')}" for name in self._values),
+            *(f"{side}.{value} AS {side}{value}" for value in values for side in ("o", "n")),
+            *(f"{differs} AS d{value}" for differs, value in zip(differ, values, strict=True)),
         ]
-        same = " AND ".join(f"o.{duckdb_name(name)} IS NOT DISTINCT FROM n.{duckdb_name(name)}" for name in self._key)
-        conditions = " OR ".join(["o.state IS DISTINCT FROM n.state", *map(self._differs, self._values)])
+        same = " AND ".join(f"o.{key} IS NOT DISTINCT FROM n.{key}" for key in keys)
+        conditions = " OR ".join(["o.state IS DISTINCT FROM n.state", *differ])
         self._connection.execute(
             f"CREATE OR REPLACE TEMP TABLE difference AS SELECT {', '.join(selected)} "
             f"FROM last_old AS o FULL JOIN last_new AS n ON {same} WHERE {conditions}"
         )
-        counted = [f"count(*) FILTER (WHERE {duckdb_name(f'{name} differs')})" for name in self._values]
-        counted.insert(0, "count(*) FILTER (WHERE change <> 'changed')")
+        counted = [
+            "count(*) FILTER (WHERE change <> 'changed')",
+            *(f"count(*) FILTER (WHERE d{each})" for each in values),
+        ]
         ((changed, *counts),) = self._connection.execute(f"SELECT {', '.join(counted)} FROM difference").fetchall()
         columns = {name: count for name, count in zip(self._values, counts, strict=True) if count}
         if not (changed or columns):
@@ -287,13 +321,11 @@ class _Comparison:
         return columns, self._finding(lambda named, rows: rows or not (changed or columns.keys() - {*named}))
 
     def _differs(self, name: str) -> str:
-        old, new = f"o.{duckdb_name(name)}", f"n.{duckdb_name(name)}"
+        old, new = f"o.{self._c(name)}", f"n.{self._c(name)}"
         different = f"{old} IS DISTINCT FROM {new}"
-        return (
-            f"({different} AND NOT {_close(old, new, self._inexact[name])})"
-            if name in self._inexact
-            else f"({different})"
-        )
+        if name in self._inexact:
+            different += f" AND NOT {_close(old, new, self._inexact[name])}"
+        return f"({different})"
 
     def _net(self, names: str) -> None:
         """Rows that one script wrote more often than the other; ``times`` is positive for the new script."""
@@ -316,15 +348,14 @@ class _Comparison:
         old, new = map(sql_text, self._labels)
         self._connection.execute(
             f"CREATE OR REPLACE TEMP TABLE difference AS SELECT CASE WHEN times > 0 THEN {new} ELSE {old} END "
-            'AS "only in", abs(times) AS times, * EXCLUDE (times) FROM net'
+            "AS side, abs(times) AS times, * EXCLUDE (times) FROM net"
         )
         return {}, finding
 
     def _unequal(self, columns: Sequence[str]) -> int:
         """Find the rows that differ by more than the tolerance of floating-point numbers. Return their number."""
-        exact = [duckdb_name(name) for name in columns if name not in self._inexact]
-        numbers = [name for name in columns if name in self._inexact]
-        floats = [*map(duckdb_name, numbers)]
+        exact = [self._c(name) for name in columns if name not in self._inexact]
+        floats = {self._c(name): self._inexact[name] for name in columns if name in self._inexact}
         self._net(", ".join((*exact, *floats)))
         if floats:
             part = ", ".join([*exact, "abs(times)", "sign(times)"])
@@ -332,7 +363,7 @@ class _Comparison:
             same = [
                 *(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in exact),
                 *("a.times = -b.times", "a.rank = b.rank"),
-                *(_close(f"a.{duckdb_name(name)}", f"b.{duckdb_name(name)}", self._inexact[name]) for name in numbers),
+                *(_close(f"a.{name}", f"b.{name}", tolerance) for name, tolerance in floats.items()),
             ]
             self._connection.execute(
                 "CREATE OR REPLACE TEMP TABLE ranked AS "
@@ -346,16 +377,24 @@ class _Comparison:
         return int(count)
 
 
-def _is_floating(old: str, new: str) -> bool | None:
-    """True if a column is compared with a tolerance, False as a number of another type, None as a text."""
-    if not all(map(_NUMERIC.match, (old, new))):
-        return None
-    return True if any(map(_FLOATING.match, (old, new))) else (None if old == new else False)
+def _apart(names: Iterable[str], *taken: str) -> list[str]:
+    """Names of columns in the result, apart from the ``taken`` names."""
+    made = [*taken]
+    for name in names:
+        while name in made:
+            name += " (2)"
+        made.append(name)
+    return made[len(taken) :]
 
 
-def _close(first: str, second: str, floating: bool) -> str:
-    """SQL that is True for two equal numbers in text; ``floating``: if their relative difference is small."""
-    if not floating:
-        return f"coalesce(try_cast({first} AS DECIMAL(38, 18)) = try_cast({second} AS DECIMAL(38, 18)), false)"
+def _tolerance(old: str, new: str) -> float | None:
+    """The relative difference of equal numbers; None for a column whose texts are compared."""
+    kinds = [match[1].upper() for match in map(_NUMERIC.match, (old, new)) if match]
+    return max((_TOLERANCES[kind] for kind in kinds if kind in _TOLERANCES), default=None) if len(kinds) == 2 else None
+
+
+def _close(first: str, second: str, tolerance: float) -> str:
+    """SQL that is True for two equal numbers in text, or if their relative difference is small."""
     a, b = (f"try_cast({each} AS DOUBLE)" for each in (first, second))
-    return f"coalesce({a} = {b} OR abs({a} - {b}) <= {_TOLERANCE} * greatest(abs({a}), abs({b})), false)"
+    near = f"isfinite({a}) AND isfinite({b}) AND abs({a} - {b}) <= {tolerance} * greatest(abs({a}), abs({b}))"
+    return f"coalesce({a} = {b} OR ({near}), false)"

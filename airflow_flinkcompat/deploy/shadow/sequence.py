@@ -45,7 +45,7 @@ from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, na
 from airflow_flinkcompat.deploy.shadow.live_rows import wait_for_rows
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
-from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, worst
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, delete_rows, worst
 from airflow_flinkcompat.deploy.shadow.sources import moved_files, source_operators
 from airflow_flinkcompat.deploy.target import (
     JobRef,
@@ -135,6 +135,8 @@ def shadow(
         DeployError: The target does not answer before the run has started.
     """
     options = options or ShadowOptions()
+    if options.store is not None:
+        delete_rows(options.store)
     for version in (old, new):
         prepare(version.script, version.source)
     target = cluster.shadow_target
@@ -318,8 +320,10 @@ class _ShadowRun:
         )
         if not any(sum(each.compared) for each in sinks):
             raise Inconclusive("neither script wrote a row. Choose a longer time, in which rows arrive")
+        unknown = [f"{each.sink}: {each.note}" for each in sinks if each.finding is ShadowFinding.INCONCLUSIVE]
         return ShadowReport(
             worst(sinks),
+            "; ".join(unknown),
             sinks=sinks,
             unnamed=self.named.unknown,
             migration=migrated,

@@ -138,6 +138,8 @@ def test_equal_scripts_write_equal_rows(compare: Callable[..., ShadowReport], lo
 
 def test_wrong_rows_are_found(compare: Callable[..., ShadowReport], tmp_path: Path) -> None:
     """Flink restores the sum of the open window, 8, as its maximum, without an error. The largest amount is 7."""
+    earlier = tmp_path / "earlier.differing.parquet"
+    earlier.touch()
     found = compare(replace(OPTIONS, store=tmp_path), select=MAXIMUM)
     (sink,) = found.sinks
     assert (found.finding, sink.differing) == (ShadowFinding.CHANGED, 2)
@@ -147,7 +149,8 @@ def test_wrong_rows_are_found(compare: Callable[..., ShadowReport], tmp_path: Pa
         {"only in": side, "times": 1, "customer": "ann", "total": total, "since": "2026-01-01 00:01:00"}
         for side, total in (("new", "8"), ("old", "15"))
     ]
-    assert (tmp_path / "totals.parquet").exists()
+    assert not earlier.exists()
+    assert (tmp_path / "default_catalog.default_database.totals.differing.parquet").exists()
 
 
 @pytest.mark.nightly

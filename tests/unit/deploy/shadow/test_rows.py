@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows, worst
 from airflow_flinkcompat.deploy.target import SinkTable
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 
@@ -20,17 +22,22 @@ KEYLESS = SinkTable(("c", "d", "totals"), COLUMNS)
 Change = tuple[str, tuple[Any, ...]]
 
 
+def stored(folder: Path, lines: Sequence[str], part: str = "0-0") -> str:
+    """Write changes as Flink's sink does, and a file that is still open."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"part-6f1c5d66-0f0d-4a3f-b2b9-{part}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / ".part-0-0.inprogress").write_text("not a change")
+    return folder.as_uri()
+
+
 def written(folder: Path, changes: Sequence[Change], names: Sequence[str] = tuple(COLUMNS), part: str = "0-0") -> str:
     """Write changes: ``c`` for a new row, ``d`` for a deleted row."""
-    folder.mkdir(parents=True, exist_ok=True)
     lines = []
     for op, values in changes:
         row = dict(zip(names, values, strict=True))
         before, after = (None, row) if op == "c" else (row, None)
         lines.append(json.dumps({"before": before, "after": after, "op": op}))
-    (folder / f"part-6f1c5d66-0f0d-4a3f-b2b9-{part}").write_text("\n".join(lines) + "\n")
-    (folder / ".part-0-0.inprogress").write_text("not a change")
-    return folder.as_uri()
+    return stored(folder, lines, part)
 
 
 def compared(
@@ -75,7 +82,7 @@ def test_differences_by_key_and_column(tmp_path: Path) -> None:
             ("cid", "deleted → written", None, "3", None, "1.0"),
         )
     ]
-    assert pq.read_table(tmp_path / "totals.parquet").num_rows == 3
+    assert pq.read_table(tmp_path / "c.d.totals.differing.parquet").num_rows == 3
 
 
 def test_floating_point_numbers_are_equal_within_a_tolerance(tmp_path: Path) -> None:
@@ -120,6 +127,9 @@ def test_a_sink_of_only_one_script_differs_if_it_has_rows(tmp_path: Path) -> Non
     folder = written(tmp_path / "old", [("c", ("ann", 1, 1.0))])
     found = compare_rows([(KEYED, folder)], [(other, (tmp_path / "nothing").as_uri())])
     assert [(each.sink, each.finding) for each in found] == [("totals", "differs"), ("others", "equal")]
+    (found, _) = compare_rows([(other, (tmp_path / "nothing").as_uri())], [(KEYED, folder)], store=tmp_path)[::-1]
+    assert rows(found) == [{"only in": "new", "times": 1, "who": "ann", "total": "1", "mean": "1.0"}]
+    assert pq.read_table(tmp_path / "c.d.totals.differing.parquet").num_rows == 1
 
 
 def test_values_of_partitions_are_in_paths(tmp_path: Path) -> None:
@@ -195,3 +205,184 @@ def test_exact_numbers_of_two_types_have_no_tolerance(new: str, finding: str, tm
     ]
     (found,) = compare_rows([(sinks[0], folders[0])], [(sinks[1], folders[1])])
     assert found.finding == finding
+
+
+TRICKY = r'"a\":1.50,\"v\":2.50, \\"'
+"""A JSON text with text that looks like numbers of other columns."""
+
+
+def of_values(tmp_path: Path, kinds: Sequence[str], values: Sequence[str], key: Sequence[str] = ()) -> SinkDifference:
+    """The difference of two values, as Flink writes them as JSON."""
+    sides = []
+    for side, kind, value in zip(("old", "new"), kinds, values, strict=True):
+        line = f'{{"before":null,"after":{{"who":{TRICKY},"v":{value},"n":1.0E10}},"op":"c"}}'
+        sink = SinkTable(TOTALS, {"who": "STRING", "v": kind, "n": "DOUBLE"}, tuple(key))
+        sides.append([(sink, stored(tmp_path / f"{side}{'-'.join(key)}", [line]))])
+    (found,) = compare_rows(*sides)
+    return found
+
+
+LONG, LONGER = "DECIMAL(38, 18)", "DECIMAL(38, 20)"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "values", "finding"),
+    [
+        ((LONG, LONG), ("1234.567890123456789012", "1234.567890123456789999"), "differs"),
+        (("DECIMAL(19, 2)",) * 2, ("12345678901234567.12", "12345678901234567.13"), "differs"),
+        (("DECIMAL(38, 0)",) * 2, (f"{10**37 + 1}", f"{10**37 + 2}"), "differs"),
+        ((LONGER, LONG), ("1.00000000000000000010", "1.000000000000000000"), "differs"),
+        ((LONGER, LONG), ("100.50000000000000000000", "100.500000000000000000"), "equal"),
+        (("DECIMAL(20, 2)", "BIGINT"), ("-100.00", "-100"), "equal"),
+        (("STRING", "STRING"), ('"1.50"', '"1.5"'), "differs"),
+        ((f"ROW<a {LONG}>",) * 2, ('{"a":1234.567890123456789012}', '{"a":1234.567890123456789999}'), "differs"),
+        ((f"ROW<a {LONG}, b STRING>",) * 2, ('{"a":1.0,"b":"1.50"}', '{"a":1.0,"b":"1.5"}'), "differs"),
+        ((f"ROW<a {LONGER}>", f"ROW<a {LONG}>"), ('{"a":7.5000000000000000}', '{"a":7.50000000000000}'), "equal"),
+        ((f"ARRAY<{LONG}>",) * 2, ("[0.10,1234.567890123456789012]", "[0.10,1234.567890123456789999]"), "differs"),
+        ((f"ARRAY<{LONGER}>", "ARRAY<INT>"), ("[100.00000000000000000000]", "[100]"), "equal"),
+        ((f"MAP<STRING, {LONG}>",) * 2, ('{"x":1234.567890123456789012}', '{"x":1234.567890123456789999}'), "differs"),
+        ((LONG, "DOUBLE"), ("10000000000.000000000000000000", "1.0E10"), "equal"),
+        (("DOUBLE", "DOUBLE"), ('"Infinity"', "5.0"), "differs"),
+        (("DOUBLE", "DOUBLE"), ("5.0", '"NaN"'), "differs"),
+        (("DOUBLE", "DOUBLE"), ('"-Infinity"', '"Infinity"'), "differs"),
+        (("DOUBLE", "DOUBLE"), ('"NaN"', '"NaN"'), "equal"),
+        (("DOUBLE", "DOUBLE"), ("0.6", "0.6000001"), "differs"),
+        (("FLOAT", "FLOAT"), ("0.6", "0.6000001"), "equal"),
+        (("FLOAT", "DOUBLE"), ("0.6", "0.6000001"), "equal"),
+        (("FLOAT", "FLOAT"), ("0.6", "0.6001"), "differs"),
+    ],
+)  # fmt: skip
+def test_numbers(kinds: Sequence[str], values: Sequence[str], finding: str, tmp_path: Path) -> None:
+    """Decimals are compared exactly, whatever their scale, and floating-point numbers with a tolerance."""
+    for key in ((), ("who",)):
+        assert of_values(tmp_path, kinds, values, key).finding == finding, key
+
+
+def test_shown_decimals_have_all_digits(tmp_path: Path) -> None:
+    found = of_values(tmp_path, (LONG, LONG), ("1234.567890123456789012", "7.000000000000000000"), ("who",))
+    (row,) = rows(found)
+    assert (row["who"], row["v (old)"], row["v (new)"]) == (json.loads(TRICKY), "1234.567890123456789012", "7")
+
+
+@pytest.mark.parametrize("key", [(), ("k",)], ids=["all rows", "by key"])
+@pytest.mark.parametrize(
+    "name", ["state", "State", "number", "deleted", "times", "rank", "change", "only in", "K", 'a"b', "a/b~", "0", "c0"]
+)
+def test_columns_may_have_any_name(name: str, key: tuple[str, ...], tmp_path: Path) -> None:
+    names = ("k", name, "z")
+    sink = SinkTable(TOTALS, {"k": "STRING", name: "STRING", "z": "DOUBLE"}, key)
+    old, new = (written(tmp_path / value, [("c", ("a", value, 1.0))], names) for value in ("open", "closed"))
+    (found,) = compare_rows([(sink, old)], [(sink, old)])
+    assert found.finding is ShadowFinding.EQUAL
+    (found,) = compare_rows([(sink, old)], [(sink, new)], store=tmp_path)
+    assert (found.finding, found.columns) == (ShadowFinding.DIFFERS, {name: 1} if key else {})
+    values = {value for row in rows(found) for label, value in row.items() if label.startswith(name)}
+    assert {"open", "closed"} <= values
+    assert rows(found) == pq.read_table(tmp_path / "c.d.totals.differing.parquet").to_pylist()
+
+
+def test_a_key_with_the_name_of_a_column_of_the_result(tmp_path: Path) -> None:
+    sink = SinkTable(TOTALS, {"change": "STRING", "v": "INT"}, ("change",))
+    sides = ([(sink, written(tmp_path / str(v), [("c", ("a", v))], ("change", "v")))] for v in (1, 2))
+    (found,) = compare_rows(*sides)
+    assert rows(found) == [{"change (2)": "a", "change": "changed", "v (old)": "1", "v (new)": "2"}]
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "finding", "note"),
+    [
+        (("k",), ("v", "w"), "could not tell", "only one script writes each column outside the key"),
+        ((), ("v", "w"), "equal", ""),
+        (("k",), ("k", "w"), "could not tell", "only one script writes each column outside the key"),
+        (("k",), ("k", "k"), "equal", ""),
+    ],
+)
+def test_keys_alone_are_no_compared_values(
+    key: tuple[str, ...], names: tuple[str, str], finding: str, note: str, tmp_path: Path
+) -> None:
+    sides = []
+    for side, name in zip(("old", "new"), names, strict=True):
+        columns = {"k": "STRING", name: "STRING"}
+        folder = written(tmp_path / side, [("c", ("a",) * len(columns))], tuple(columns))
+        sides.append([(SinkTable(TOTALS, columns, key), folder)])
+    (found,) = compare_rows(*sides)
+    assert (found.finding, found.note.partition(",")[0]) == (finding, note)
+
+
+def test_without_a_common_column_nothing_is_known(tmp_path: Path) -> None:
+    sides = (
+        [(SinkTable(TOTALS, {name: "INT"}), written(tmp_path / name, [("c", (1,))], (name,)))] for name in ("v", "w")
+    )
+    (found,) = compare_rows(*sides)
+    assert (found.finding, found.not_compared) == (ShadowFinding.INCONCLUSIVE, ("v", "w"))
+    assert found.note.startswith("no column is written by both scripts")
+
+
+def test_a_difference_is_worse_than_no_result() -> None:
+    sinks = [SinkDifference("t", each, (1, 1), False) for each in (ShadowFinding.DIFFERS, ShadowFinding.INCONCLUSIVE)]
+    assert worst(sinks) is ShadowFinding.DIFFERS
+
+
+@pytest.mark.parametrize(
+    "places", [("part 0", "part 1"), ("day=1/part 0", "day=2/part 0")], ids=["subtask", "partition"]
+)
+def test_the_latest_row_of_a_key_is_unknown_if_several_files_grow_at_once(
+    places: tuple[str, str], tmp_path: Path
+) -> None:
+    """The last row of the highest subtask would be equal."""
+    sides = []
+    for side, first in (("old", 1), ("new", 2)):
+        for place, total in zip(places, (first, 9), strict=True):
+            folder, _, subtask = place.rpartition("part ")
+            written(tmp_path / side / folder, [("c", ("ann", total, 1.0))], part=f"{subtask}-0")
+        sides.append([(KEYED, (tmp_path / side).as_uri())])
+    (found,) = compare_rows(*sides)
+    assert (found.finding, found.by_key, found.differing) == (ShadowFinding.DIFFERS, False, 2)
+    assert found.note.startswith("several subtasks or partitions wrote rows of the same key")
+
+
+def test_keys_of_several_subtasks_are_compared_by_key(tmp_path: Path) -> None:
+    for part, who in (("0-0", "ann"), ("0-1", "ann"), ("1-0", "ben")):
+        written(tmp_path, [("c", (who, 1, 1.0))], part=part)
+    (found,) = compare_rows([(KEYED, tmp_path.as_uri())], [(KEYED, tmp_path.as_uri())])
+    assert (found.by_key, found.note) == (True, "")
+
+
+def test_each_sink_has_its_own_file_of_rows(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    for kept in ("mine.parquet", "c.d.gone.differing.parquet"):
+        (store / kept).touch()
+    paths = [("c", "d1", "t"), ("c", "d2", "t"), ("c", "d.1", "x/y")]
+    sides = [
+        [(replace(KEYED, path=path), written(tmp_path / side / path[1], [("c", ("ann", n, 1.0))])) for path in paths]
+        for n, side in enumerate(("old", "new"))
+    ]
+    compare_rows(*sides, store=store)
+    differing = {f"c.{name}.differing.parquet" for name in ("d1.t", "d2.t", "d%2E1.x%2Fy")}
+    assert {file.name for file in store.iterdir()} == {"mine.parquet", *differing}
+    compare_rows(sides[0], sides[0], store=store)
+    assert [file.name for file in store.iterdir()] == ["mine.parquet"]
+
+
+@pytest.mark.parametrize("line", ["no JSON", '{"before":null,"after":{"who":"ann"},"op"'])
+def test_unreadable_rows_have_no_result(line: str, tmp_path: Path) -> None:
+    folder = stored(tmp_path, [line])
+    with pytest.raises(DeployError, match=r"the rows of totals cannot be compared or stored \(\w+\): "):
+        compare_rows([(KEYED, folder)], [(KEYED, folder)])
+
+
+def test_rows_that_cannot_be_stored_have_no_result(tmp_path: Path) -> None:
+    folder = written(tmp_path, [("c", ("ann", 1, 1.0))])
+    with pytest.raises(DeployError, match="the rows of totals cannot be compared or stored"):
+        compare_rows([(KEYED, folder)], [], store=tmp_path / "missing")
+
+
+def test_a_name_of_a_partition_is_escaped_in_paths(tmp_path: Path) -> None:
+    sink = SinkTable(TOTALS, {"who": "STRING", "a=b": "STRING"})
+    sides = []
+    for day in ("1", "2"):
+        written(tmp_path / day / f"a%3Db={day}", [("c", ("ann",))], ("who",))
+        sides.append([(sink, (tmp_path / day).as_uri())])
+    (found,) = compare_rows(*sides)
+    assert found.finding is ShadowFinding.DIFFERS
