@@ -19,10 +19,10 @@ MEANINGS: Mapping[str, str] = {
     "differs as expected": "All differences are in columns that are expected to differ. The run does not prove that "
     "the new values of these columns are right.",
     "differs in changed columns": f"{NO_PROOF} Compare the values with the values that the change intends.",
+    "could not tell": "The run has no result, so it proves nothing about the change.",
     "differs": "The rows differ in columns that neither the change nor `expect` names, or that are unknown. Resume "
     "only if every difference is intended.",
     "refused": "Flink did not run the new script from the state of the running job. Expect the same after a resume.",
-    "could not tell": "The run has no result, so it proves nothing about the change.",
 }
 """Proof of each finding, and its limit, as sentences with Markdown code spans."""
 _FEW_ROWS, _FEW_COLUMNS, _FEW_SINKS = 5, 8, 4
@@ -99,9 +99,19 @@ def _question(entry: ShadowedEntry) -> Iterator[str]:
         yield from ("", *_sink(sink))
     if more := [code_span(each["sink"]) for each in differing[_FEW_SINKS:]]:
         yield from ("", f"{len(more)} more sinks differ: {', '.join(more)}")
-    if equal := [code_span(each["sink"]) for each in sinks if not each["differing"]]:
+    same = [each for each in sinks if not each["differing"]]
+    if unknown := [
+        f"{code_span(each['sink'])}: {each['note']}" for each in same if each["finding"] == "could not tell"
+    ]:
+        yield from ("", f"Could not tell: {'; '.join(unknown)}")
+    if equal := [_equal(each) for each in same if each["finding"] != "could not tell"]:
         yield from ("", f"Equal rows: {', '.join(equal)}")
     yield from ("", f"The complete result is in entry {entry.number} of the ledger.")
+
+
+def _equal(sink: Mapping[str, Any]) -> str:
+    names = ", ".join(map(code_span, sink["not_compared"]))
+    return code_span(sink["sink"]) + (names and f" (not compared, of only one script: {names})")
 
 
 def _sink(sink: Mapping[str, Any]) -> Iterator[str]:

@@ -170,17 +170,24 @@ class ShadowReport:
     def _headline(self) -> str:
         match self.finding:
             case ShadowFinding.EQUAL:
-                return "equal: both scripts write the same rows"
+                return f"equal: both scripts write the same rows{_uncompared(self.sinks)}"
             case ShadowFinding.EXPECTED:
-                return "differs as expected: only in the columns of --expect"
+                return f"differs as expected: only in the columns of --expect{_uncompared(self.sinks)}"
             case ShadowFinding.CHANGED:
-                return "differs in changed columns: only in columns that the change names"
+                names = "differs in changed columns: only in columns that the change names"
+                return f"{names}{_uncompared(self.sinks)}"
             case ShadowFinding.DIFFERS:
                 return "differs: the new script writes other rows"
             case ShadowFinding.REFUSED:
                 return f"refused at {self.at}: the new script does not start from the live job's state"
             case _:
                 return "could not tell"
+
+
+def _uncompared(sinks: Iterable[SinkDifference]) -> str:
+    """The limit of a finding: columns that were not compared; "" without such columns."""
+    names = "; ".join(f"{', '.join(each.not_compared)} of {each.sink}" for each in sinks if each.not_compared)
+    return names and f". Columns of only one script are not compared: {names}"
 
 
 _SCRIPTS = ("by the old script", "by the new script")
@@ -220,6 +227,8 @@ def _notes(report: ShadowReport) -> Iterator[str]:
 def _sink_lines(sink: SinkDifference, by: tuple[str, str] = _SCRIPTS) -> Iterator[str]:
     (first, second), (one, other) = sink.compared, by
     yield f"{sink.sink}: {sink.finding} ({first} changes {one}, {second} {other})"
+    if sink.note:
+        yield f"  note: {sink.note}"
     if sink.not_compared:
         yield f"  columns of only one script: {', '.join(sink.not_compared)}"
     if sink.differing and sink.expected:
@@ -251,6 +260,7 @@ def _sink_row(sink: SinkDifference, counts: tuple[str, str] = ("old_changes", "n
         "not_compared": list(sink.not_compared),
         "expected": list(sink.expected),
         "changed": None if sink.changed is None else sorted(sink.changed.columns),
+        "note": sink.note,
         "other_rows": sink.changed is not None and sink.changed.rows,
         # the ledger sorts the keys of objects
         "row_columns": [] if sink.rows is None else sink.rows.schema.names,

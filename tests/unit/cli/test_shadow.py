@@ -105,6 +105,27 @@ REPORTS = {
         "submit",
         dropped=(StoredOperator("b" * 32, "GroupAggregate[3]", True),),
     ),
+    "columns of one script": ShadowReport(
+        ShadowFinding.EQUAL,
+        sinks=(
+            replace(DIFFERS.sinks[1], not_compared=("first", "second")),
+            SinkDifference("means", ShadowFinding.EQUAL, (1, 1), False, not_compared=("mean",)),
+        ),
+    ),
+    "no common column": ShadowReport(
+        ShadowFinding.INCONCLUSIVE,
+        "totals: no column is common",
+        sinks=(
+            SinkDifference(
+                "totals",
+                ShadowFinding.INCONCLUSIVE,
+                (1, 1),
+                False,
+                not_compared=("v", "w"),
+                note="no column is common",
+            ),
+        ),
+    ),
     "could not tell": ShadowReport(ShadowFinding.INCONCLUSIVE, "no task slots", left=("job x may still start",)),
 }
 

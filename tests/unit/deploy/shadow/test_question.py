@@ -60,6 +60,14 @@ def test_columns_that_the_change_names() -> None:
     assert "* columns that the change names" not in question(unknown)
 
 
+def test_equal_rows_name_columns_that_are_not_compared() -> None:
+    equal = SinkDifference("t", ShadowFinding.EQUAL, (1, 1), False, not_compared=("v", "w"))
+    unknown = SinkDifference("u", ShadowFinding.INCONCLUSIVE, (1, 1), True, not_compared=("x",), note="no value")
+    text = question(ShadowReport(ShadowFinding.INCONCLUSIVE, sinks=(equal, unknown)))
+    assert "Equal rows: `t` (not compared, of only one script: `v`, `w`)\n" in text
+    assert "Could not tell: `u`: no value\n" in text
+
+
 def test_the_last_run_of_a_version_counts() -> None:
     runs = numbered(*(shadowed(each, Review(), shadow_report()) for each in (ONE, ONE, TWO)))
     found = last_shadow_run(runs, ONE.sha256)
