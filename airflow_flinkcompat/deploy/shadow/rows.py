@@ -209,10 +209,10 @@ class _Comparison:
         tolerances = {name: _tolerance(before.columns[name], after.columns[name]) for name in self._columns}
         self._inexact = {name: tolerance for name, tolerance in tolerances.items() if tolerance}
         nested = any(map(contains_decimals, (*before.columns.values(), *after.columns.values())))
-        kinds = ({name: side.columns[name] for name in self._columns} for side in (before, after))
-        read = zip(_SIDES, kinds, (old_folder, new_folder), strict=True)
-        self._compared = tuple(
-            WrittenRows(columns, folder, self._inexact, nested).read(connection, side) for side, columns, folder in read
+        kinds, others = ({name: side.columns[name] for name in self._columns} for side in (before, after))
+        self._compared = (
+            WrittenRows(kinds, old_folder, self._inexact, nested).read(connection, "old"),
+            WrittenRows(others, new_folder, self._inexact, nested).read(connection, "new"),
         )
         key = before.key if before.key == after.key and self._keys <= {*self._columns} - self._expected else ()
         ordered = all(self._is_ordered(side, key) for side in _SIDES)
@@ -232,7 +232,7 @@ class _Comparison:
     def difference(self) -> SinkDifference:
         columns, finding = self._by_key() if self._key else self._of_all_rows()
         accepted = finding in (ShadowFinding.EQUAL, ShadowFinding.EXPECTED)
-        if accepted and self._not_compared and not {*self._columns} - self._keys:
+        if accepted and any(self._compared) and self._not_compared and not {*self._columns} - self._keys:
             finding, self._note = ShadowFinding.INCONCLUSIVE, _ONLY_KEYS if self._columns else _NO_COLUMN
         ((differing,),) = self._connection.execute("SELECT count(*) FROM difference").fetchall()
         return SinkDifference(

@@ -1,4 +1,4 @@
-"""Changes that a script wrote into its stand-in sinks, read from files in the format ``debezium-json`` into DuckDB."""
+"""Changes that a script wrote into its stand-in sinks, from files in the format ``debezium-json``."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def column(position: int) -> str:
 
 @dataclass(frozen=True)
 class WrittenRows:
-    """The changes of one sink; ``columns``: Flink's type of each column to read, ``inexact``: those with a tolerance.
+    """The changes of one sink; ``columns``: Flink's type of each column to read.
 
-    ``nested``: a column of this or the other script contains decimals in ROW, ARRAY, MAP or MULTISET.
+    ``inexact``: columns that are compared with a tolerance. ``nested``: a column of this or the other script contains
+    decimals in ROW, ARRAY, MAP or MULTISET.
     """
 
     columns: Mapping[str, str]

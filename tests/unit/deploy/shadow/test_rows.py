@@ -127,8 +127,8 @@ def test_a_sink_of_only_one_script_differs_if_it_has_rows(tmp_path: Path) -> Non
     folder = written(tmp_path / "old", [("c", ("ann", 1, 1.0))])
     found = compare_rows([(KEYED, folder)], [(other, (tmp_path / "nothing").as_uri())])
     assert [(each.sink, each.finding) for each in found] == [("totals", "differs"), ("others", "equal")]
-    (found, _) = compare_rows([(other, (tmp_path / "nothing").as_uri())], [(KEYED, folder)], store=tmp_path)[::-1]
-    assert rows(found) == [{"only in": "new", "times": 1, "who": "ann", "total": "1", "mean": "1.0"}]
+    _, only = compare_rows([(other, (tmp_path / "nothing").as_uri())], [(KEYED, folder)], store=tmp_path)
+    assert rows(only) == [{"only in": "new", "times": 1, "who": "ann", "total": "1", "mean": "1.0"}]
     assert pq.read_table(tmp_path / "c.d.totals.differing.parquet").num_rows == 1
 
 
@@ -316,6 +316,12 @@ def test_without_a_common_column_nothing_is_known(tmp_path: Path) -> None:
     (found,) = compare_rows(*sides)
     assert (found.finding, found.not_compared) == (ShadowFinding.INCONCLUSIVE, ("v", "w"))
     assert found.note.startswith("no column is written by both scripts")
+
+
+def test_without_rows_no_value_is_missing(tmp_path: Path) -> None:
+    old, new = (SinkTable(TOTALS, {"k": "STRING", name: "INT"}, ("k",)) for name in ("v", "w"))
+    (found,) = compare_rows([(old, str(tmp_path))], [(new, str(tmp_path))])
+    assert found.finding is ShadowFinding.EQUAL
 
 
 def test_a_difference_is_worse_than_no_result() -> None:
