@@ -20,6 +20,7 @@ interface SinkResult {
   expected: string[];
   changed: string[] | null;
   other_rows: boolean;
+  note?: string;
   /** The names in `rows`, in their order: the ledger sorts the names of a row. */
   row_columns?: string[];
   rows: DifferingRow[];
@@ -116,6 +117,7 @@ function Sink({ sink }: { sink: SinkResult }) {
           ["Columns that the change names", sink.differing > 0 && sink.changed && named],
           ["Columns expected to differ", sink.differing > 0 && sink.expected.join(", ")],
           ["Columns of only one script", sink.not_compared.join(", ")],
+          ["Comparison", sink.note],
         ]}
       />
       {sink.rows.length > 0 && <Rows sink={sink} />}

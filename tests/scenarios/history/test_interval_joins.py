@@ -130,11 +130,10 @@ def ran(join: Join, rows: Sequence[Came], draw: random.Random, reached: list[int
 @pytest.mark.parametrize(
     ("bounds", "seed"),
     [
-        ((-10, 5), 1),
         *(
             pytest.param(bounds, seed, marks=pytest.mark.nightly)
             for bounds in ((-10, 5), (2, 8), (-8, -2), (0, 0))
-            for seed in (2, 3)
+            for seed in (1, 2, 3)
         ),
     ],
 )

@@ -26,7 +26,6 @@ DAILY = frozenset(
     {
         "a metric is added to a tumbling window",
         "a key leaves an aggregation over results that change",
-        "a column comes to both sides of a temporal join",
     }
 )
 """Of several kinds of operators and rewrites; each takes about six seconds."""

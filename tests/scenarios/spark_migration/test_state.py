@@ -35,6 +35,7 @@ def test_spark_reads_the_rows_of_duckdb(path: Path, spark: SparkSession) -> None
         assert sorted(map(repr, found.to_pylist())) == expected
 
 
+@pytest.mark.nightly
 def test_key_groups_are_shared_among_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +61,7 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("spark")
 def test_the_command_shows_and_writes_rows(tmp_path: Path) -> None:
     sql = "SELECT key_0, sum(field_0) AS total FROM globalwindowaggregate GROUP BY ALL ORDER BY key_0"
