@@ -88,6 +88,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 REAL = {
     "backfill": "one Spark",
+    "history": "one Spark",
+    "spark_migration": "one Spark",
     "airflow": "one Airflow and one Flink",
     "deploy": "one Flink",
     "local_kubernetes": "one Kubernetes and one Flink",

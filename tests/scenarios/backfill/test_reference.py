@@ -17,7 +17,6 @@ from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.model import JobSpec
 from tests.scenarios.backfill.reference import Aggregate, Event, Having, Query, Row, TopN, Windows
 from tests.support.backfill.scripts import script, table
-from tests.support.nightly import NIGHTLY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -235,9 +234,10 @@ def _computed(spark: SparkSession, writes: Sequence[Write], asked: Sequence[Quer
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @settings(
-    max_examples=200 if NIGHTLY else 1,
+    max_examples=200,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(

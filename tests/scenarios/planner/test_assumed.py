@@ -54,6 +54,10 @@ def test_a_sink_without_declaration_may_need_on_conflict() -> None:
         "compatible unless totals has a PRIMARY KEY by which the query does not update its rows, which Flink 2.3.0 "
         "then refuses: pass a file with the missing DDL as --catalog"
     ]
+
+
+@pytest.mark.nightly
+def test_no_sink_needs_on_conflict_before_flink_2_3() -> None:
     assert judged("INSERT INTO totals SELECT a, b + 1 FROM orders", new="2.2").outcome is Outcome.COMPATIBLE
 
 

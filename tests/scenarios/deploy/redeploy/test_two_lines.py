@@ -76,6 +76,7 @@ def test_a_job_moves_with_its_state(
     assert files.rows() == [MINUTE_1, MINUTE_0]
 
 
+@pytest.mark.nightly
 def test_a_refused_job_runs_again_where_it_was(
     both: Target, former: SqlGatewayTarget, target: SqlGatewayTarget, ledger: Ledger, tmp_path: Path
 ) -> None:

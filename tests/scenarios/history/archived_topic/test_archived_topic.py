@@ -71,6 +71,7 @@ def test_a_compacted_topic_has_lost_rows(spark: SparkSession, broker: Broker) ->
     assert said == []
 
 
+@pytest.mark.nightly
 def test_what_stands_in_front_of_the_start_of_a_job_is_not_missed(spark: SparkSession, topic: Table) -> None:
     """By a moment nothing tells it: a record that is gone may have been as late as one that is there."""
     read = replace(KafkaSource.of(topic), end=Position("read", offsets=READ))
