@@ -283,6 +283,7 @@ def edits(lines: list[str], counted: str, seed: int) -> Iterator[tuple[str, list
     yield "a key is another one", [*lines[: chosen[0]], ",".join(["elsewhere", b, *rest]), *lines[chosen[0] + 1 :]]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(3 * len(COUNTED) if NIGHTLY else 1))
 def test_a_history_that_is_not_whole_differs(seed: int, history: Callable[[str], Path], spark: SparkSession) -> None:
     """A hundred at night, two a day."""
