@@ -214,12 +214,11 @@ def shadow_command(
         where = location(target, gateway, jobmanager)
         with where.open() as opened, ExitStack() as stack:
             cluster = Cluster(opened, where)
-            planner = partial(local_flink, sides[1].version, given.options.jars)
-            migration = (
-                _migration(cluster, job_id, *sides, accepted, plan_dir, lambda: stack.enter_context(planner()))
-                if migrate
-                else None
-            )
+
+            def planner() -> Cluster:
+                return stack.enter_context(local_flink(sides[1].version, given.options.jars))
+
+            migration = _migration(cluster, job_id, *sides, accepted, plan_dir, planner) if migrate else None
             plan = partial(compile_plans, jars=given.options.jars)
             found = shadow(cluster, job_id, *sides, options, print_progress, migration, plan)
         for name, file in files:

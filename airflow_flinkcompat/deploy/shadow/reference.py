@@ -20,9 +20,9 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRunner,
 )
 from airflow_flinkcompat.deploy.shadow.report import StateComparison
-from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows, worst
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, WrittenSink, compare_rows, worst
 from airflow_flinkcompat.deploy.shadow.sources import source_ids
-from airflow_flinkcompat.deploy.target import SinkTable, Snapshot, SourceTable
+from airflow_flinkcompat.deploy.target import Snapshot, SourceTable
 from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, StandIns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -45,17 +45,15 @@ class FromStoredState:
     """A job, with its rows from the stored state; ``ids``: its operator ids with stand-ins."""
 
     job: JobSpec
-    written: Sequence[tuple[SinkTable, str]]
+    written: Sequence[WrittenSink]
     ids: IdsByStandIns
 
 
-_WrittenSink = tuple[SinkTable, str]
-"""A sink with the folder of its rows."""
-_Pair = tuple[_WrittenSink, _WrittenSink]
+_Pair = tuple[WrittenSink, WrittenSink]
 """A sink of one script, with its rows from the stored state and from all rows."""
 
 
-def _pairs(script: FromStoredState, reference: Sequence[_WrittenSink]) -> list[_Pair]:
+def _pairs(script: FromStoredState, reference: Sequence[WrittenSink]) -> list[_Pair]:
     return list(zip(script.written, reference, strict=True))
 
 
@@ -138,7 +136,7 @@ class ReferenceRuns:
             return StateComparison(ShadowFinding.INCONCLUSIVE, f"{why}{error}")
         return StateComparison(worst(sinks), sinks=sinks, seconds=time.monotonic() - begin)
 
-    def _rows(self, script: FromStoredState, role: str, ids: Mapping[str, str]) -> list[tuple[SinkTable, str]]:
+    def _rows(self, script: FromStoredState, role: str, ids: Mapping[str, str]) -> list[WrittenSink]:
         """The rows of a script from the state that it would have if it had always run.
 
         ``ids``: the id of each source in the savepoints of the live job, by its id in the script.

@@ -36,7 +36,7 @@ _ONLY_KEYS = "only one script writes each column outside the key, so no value wa
 _NO_COLUMN = "no column is written by both scripts, so no value was compared"
 _NO_ORDER = "several subtasks or partitions wrote rows of the same key, so all rows are compared, not the latest ones"
 _SIDES = ("old", "new")
-_Written = tuple[SinkTable, str]
+WrittenSink = tuple[SinkTable, str]
 """A sink with the folder of its changes."""
 
 
@@ -83,8 +83,8 @@ class SinkDifference:
 
 
 def compare_rows(
-    old: Sequence[_Written],
-    new: Sequence[_Written],
+    old: Sequence[WrittenSink],
+    new: Sequence[WrittenSink],
     *,
     expected: Collection[str] = (),
     changed: Mapping[SinkPath, ChangedColumns] | None = None,
@@ -126,7 +126,7 @@ def compare_rows(
     return tuple(found)
 
 
-def _both_sides(old: _Written | None, new: _Written | None) -> tuple[_Written, _Written]:
+def _both_sides(old: WrittenSink | None, new: WrittenSink | None) -> tuple[WrittenSink, WrittenSink]:
     """Both sides of a sink. If only one script writes it, all its rows differ from no rows."""
     if old and new:
         return old, new
@@ -190,8 +190,8 @@ class _Comparison:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        old: _Written,
-        new: _Written,
+        old: WrittenSink,
+        new: WrittenSink,
         wanted: _Wanted,
         shown: int,
         store: Path | None,

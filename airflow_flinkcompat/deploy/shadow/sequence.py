@@ -45,7 +45,7 @@ from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, na
 from airflow_flinkcompat.deploy.shadow.live_rows import wait_for_rows
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
-from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, compare_rows, delete_rows, worst
+from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, WrittenSink, compare_rows, delete_rows, worst
 from airflow_flinkcompat.deploy.shadow.sources import moved_files, source_operators
 from airflow_flinkcompat.deploy.target import (
     JobRef,
@@ -171,7 +171,7 @@ class _Version:
     seconds: float = 0.0
 
     @property
-    def written(self) -> list[tuple[SinkTable, str]]:
+    def written(self) -> list[WrittenSink]:
         return [(sink, f"{self.rows_folder}/{number}") for number, sink in enumerate(self.sinks)]
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,6 @@ from dev.measure.savepoint_fixtures import FOLDER as MIGRATIONS
 from dev.measure.savepoint_fixtures import NOW, load_changes, load_scripts, migration_of
 from dev.measure.savepoint_fixtures import change as migrated
 from tests.scenarios.history.stored import Held, stored
-from tests.support.nightly import NIGHTLY
 from tests.support.savepoint.savepoints import FOLDER
 
 ROWS = Path(__file__).parents[3] / "dev" / "measure" / "data"
@@ -284,23 +282,21 @@ def edits(lines: list[str], counted: str, seed: int) -> Iterator[tuple[str, list
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(3 * len(COUNTED) if NIGHTLY else 1))
+@pytest.mark.parametrize("seed", range(3 * len(COUNTED)))
 def test_a_history_that_is_not_whole_differs(seed: int, history: Callable[[str], Path], spark: SparkSession) -> None:
-    """A hundred at night, two a day."""
     name, counted = [*COUNTED.items()][seed % len(COUNTED)]
     folder = history("orders")
     side, change = case(name)
     side = Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
     known = KnownHistory({folder.name: ""})
     (file,) = (each for each in folder.iterdir() if each.name != NOT_READ)
-    for wrong, lines in islice(edits(file.read_text("utf-8").splitlines(), counted, seed), None if NIGHTLY else 2):
+    for wrong, lines in edits(file.read_text("utf-8").splitlines(), counted, seed):
         file.write_text("\n".join(lines) + "\n", "utf-8")
         found = [each for _, each in known.audit(side, str(FOLDER / name), change)]
         assert any(isinstance(each, Differences) and each and each.shown for each in found), wrong
-    if NIGHTLY:
-        file.unlink()
-        with pytest.raises((InputError, NotMigratable), match="no longer contains"):
-            known.audit(side, str(FOLDER / name), change)
+    file.unlink()
+    with pytest.raises((InputError, NotMigratable), match="no longer contains"):
+        known.audit(side, str(FOLDER / name), change)
 
 
 @pytest.mark.slow

@@ -126,17 +126,10 @@ def ran(join: Join, rows: Sequence[Came], draw: random.Random, reached: list[int
             join.advance(min(reached))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("bounds", "seed"),
-    [
-        *(
-            pytest.param(bounds, seed, marks=pytest.mark.nightly)
-            for bounds in ((-10, 5), (2, 8), (-8, -2), (0, 0))
-            for seed in (1, 2, 3)
-        ),
-    ],
-)
+@pytest.mark.parametrize("bounds", [(-10, 5), (2, 8), (-8, -2), (0, 0)])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_rows_that_are_not_late_are_joined_alike(
     bounds: tuple[int, int], seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
