@@ -282,7 +282,7 @@ def test_each_question_is_answered_once_however_often_the_process_is_killed(aske
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("requests", mostly_nightly([15, 500]))
+@pytest.mark.parametrize("requests", mostly_nightly([15, 500], 0))
 def test_flink_answers_each_question_once_however_often_it_is_killed(
     requests: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from airflow_flinkcompat.model import JobSpec
 from dev.measure.pairs import home
 from dev.services.csv_job import Files, Side, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 OPTIONS = Options(settle_seconds=1, start_timeout=90)
 FIRST = [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")]  # the last one closes minute 0
@@ -55,7 +55,6 @@ def resume(target: Target, ledger: Ledger, side: JobSpec) -> DeployedEntry:
     return deploy(target, ledger, side, start_mode="savepoint" if head else "auto-first", **given)
 
 
-@pytest.mark.nightly
 def test_a_job_moves_with_its_state(
     both: Target, former: SqlGatewayTarget, target: SqlGatewayTarget, ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -76,7 +75,6 @@ def test_a_job_moves_with_its_state(
     assert files.rows() == [MINUTE_1, MINUTE_0]
 
 
-@pytest.mark.nightly
 def test_a_refused_job_runs_again_where_it_was(
     both: Target, former: SqlGatewayTarget, target: SqlGatewayTarget, ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -129,7 +127,6 @@ def test_a_job_moves_with_migrated_state(
     target.cancel(moved.start.job_ref)
 
 
-@pytest.mark.nightly
 def test_the_move_is_rehearsed_on_both_clusters(
     both: Target,
     former: SqlGatewayTarget,

@@ -137,7 +137,7 @@ of a partition.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("of", "offset"), mostly_nightly(LACKING))
+@pytest.mark.parametrize(("of", "offset"), mostly_nightly(LACKING, 0))
 def test_a_record_that_is_in_neither_is_named(
     of: Archive, offset: int, spark: SparkSession, topic: Table, tmp_path: Path
 ) -> None:
