@@ -14,6 +14,7 @@ PROGRAMS = (
     "rehearsal",
     "shadow",
     "shadow_changes",
+    "shadow_rows",
     "start",
     "switch",
     "upgrade",

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 import duckdb
@@ -118,7 +119,10 @@ def compare_rows(
     found = []
     if store is not None:
         delete_rows(store)
-    with duckdb.connect() as connection:
+    with (
+        TemporaryDirectory(prefix="flinkcompat-rows-") as folder,  # for rows that exceed the memory
+        duckdb.connect(config={"temp_directory": folder}) as connection,
+    ):
         for each, other in (*pairs, *((None, each) for each in written.values())):
             sides, named = _both_sides(each, other), wanted if each and other else _Wanted()
             with _as_deploy_error(sides[0][0]):
