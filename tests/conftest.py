@@ -44,7 +44,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 # Real parts share the machine with the tests, so a slow example is no failure. CI draws the same examples every time.
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("quick", deadline=None, max_examples=10)
-settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=15, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 

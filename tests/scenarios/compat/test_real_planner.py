@@ -21,7 +21,7 @@ SEED = 20251
 WALKS = 150 if NIGHTLY else 8
 """Planning a script takes about a tenth of a second."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 def walks(seed: int, number: int) -> Iterator[list[tuple[str, Model, str]]]:

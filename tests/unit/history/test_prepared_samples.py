@@ -73,6 +73,7 @@ def named() -> str:
     return str(by_value(rows))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_what_is_computed_has_the_same_name_in_each_process() -> None:
     """Though each has an order of sets of its own."""

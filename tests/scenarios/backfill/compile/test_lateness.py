@@ -88,7 +88,7 @@ def history(folder: Path, columns: str = COLUMNS, zone: str = "") -> str:
                 SUMS,
             ),
         ],
-        1,
+        0,
     ),
 )
 def test_what_a_streaming_job_drops_is_dropped(

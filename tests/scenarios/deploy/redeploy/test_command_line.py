@@ -103,6 +103,7 @@ def test_deployments_without_airflow(project: Project, files: Files) -> None:
     assert set(rows) < set(files.rows()), "earlier rows are kept"
 
 
+@pytest.mark.nightly
 def test_a_killed_command_is_repeated(project: Project, files: Files) -> None:
     project.planner = "never"
     files.arrive("1.csv", FIRST)
