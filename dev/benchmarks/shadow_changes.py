@@ -61,11 +61,15 @@ class Job:
 
 @dataclass(frozen=True)
 class ScriptChange:
-    """A change of a job's script by replaced texts, with the expected finding and differing rows by sink."""
+    """A change of a job's script by replaced texts, with the expected finding and differing rows by sink.
+
+    ``state``: the expected finding about the state, which is otherwise not compared.
+    """
 
     name: str
     job: str
     finding: str
+    state: str = ""
     new: Sequence[Sequence[str]] = ()
     at: str = ""
     rows: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
@@ -133,9 +137,8 @@ class Services:
             arrive(job.before, "1")
             where = cluster(self.gateway, self.jobs)
             made = migration_of(where, job_id, old, new, change.accept) if change.migrate else None
-            return shadow(
-                where, job_id, old, new, replace(QUICK, expected=tuple(change.expect), from_earliest=False), log, made
-            )
+            options = replace(QUICK, expected=tuple(change.expect), from_earliest=bool(change.state))
+            return shadow(where, job_id, old, new, options, log, made)
 
     def _topic(self, name: str, job: Job) -> str:
         assert self.broker is not None
@@ -174,6 +177,7 @@ def faults(change: ScriptChange, found: ShadowReport) -> list[str]:
     expected = {sink: [list(row) for row in of_sink] for sink, of_sink in change.rows.items()}
     compared = (
         ("finding", str(found.finding), change.finding),
+        ("state", str(found.state.finding) if found.state else "", change.state),
         ("at", found.at, change.at),
         ("rows", rows, expected),
         ("left", found.left, ()),

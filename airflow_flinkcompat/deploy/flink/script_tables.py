@@ -23,6 +23,7 @@ from airflow_flinkcompat.plan.catalog import BindError, Namespace, name_parts, o
 from airflow_flinkcompat.sql import Statement, nodes
 from airflow_flinkcompat.sql.normal_form import hint_options
 
+_MATERIALIZE = "table.exec.sink.upsert-materialize"
 _ASK_GATEWAY = "If the cluster has a SQL Gateway, use the target sql-gateway"
 
 
@@ -155,16 +156,20 @@ class ScriptTables:
         if not targets or not all(isinstance(each, exp.Table) for each in targets):
             raise CannotRehearse(f"{job.span}: the sinks of the statement are unknown. {_ASK_GATEWAY}")
         sinks: list[TablePath] = []
-        for target in targets:
-            path = _path(target, at, job)
+        upserts = set()
+        forced = (self.setting(_MATERIALIZE) or "").upper() == "FORCE"
+        for insert in inserts:
+            path = _path(insert.this, at, job)
             self._require_table(path, job)
-            self._names.setdefault(path, target)
+            self._names.setdefault(path, insert.this)
             sinks.append(path)
+            if insert.args.get("conflict") or (forced and self.declaration(path).args.get("constraints")):
+                upserts.add(path)
         sources: dict[TablePath, set[str]] = {}
         for insert in inserts:
             self._follow(insert.expression, at, job, sources)
         hinted = {path: frozenset(keys) for path, keys in sources.items()}
-        return Tables(tuple(dict.fromkeys(sinks)), hinted)
+        return Tables(tuple(dict.fromkeys(sinks)), hinted, frozenset(upserts))
 
     def _follow(self, query: exp.Expression, at: Namespace, job: Statement, found: dict[TablePath, set[str]]) -> None:
         """Collect the tables that a query reads, also through views, with the options that hints set."""

@@ -20,6 +20,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import startup_optio
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.flink.second_readers import ADMITTED, refusal
+from airflow_flinkcompat.deploy.flink.upserts import UPSERTS
 from airflow_flinkcompat.deploy.target import SinkTable, Sources, SourceTable, TablePath
 from airflow_flinkcompat.model.text import sql_name, sql_text
 from airflow_flinkcompat.sql import ScriptError, nodes
@@ -164,21 +165,26 @@ def _record_times(declared: nodes.CreateTable) -> frozenset[str]:
 
 
 _SINK = re.compile(r"^LogicalSink\(table=\[(.*?)\](?:,|\))")
+_SINK_OF_UPSERTS = re.compile(r"^Sink\(table=\[(.*?)\],.* (?:upsertMaterialize|conflictStrategy)=\[", re.MULTILINE)
 _SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
 _IDLE, _NO_TIME = "table.exec.source.idle-timeout", re.compile(r"(0\s*[a-z]*)?")
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Paths of the tables that a job writes and reads, with the option keys that hints set for sources."""
+    """Paths of the tables that a job writes and reads, with the option keys that hints set for sources.
+
+    ``upserts``: sinks whose plan only a sink of upserts has, because of a materializer or ``ON CONFLICT``.
+    """
 
     sinks: tuple[TablePath, ...]
     sources: Mapping[TablePath, frozenset[str]]
+    upserts: frozenset[TablePath] = frozenset()
 
 
 def tables_of(explained: str) -> Tables:
-    """Tables in the abstract syntax tree of EXPLAIN. Raises CannotRehearse if the form is unknown."""
-    tree = explained.partition("== Optimized")[0]
+    """Tables in EXPLAIN. Raises CannotRehearse if the form is unknown."""
+    tree, _, optimized = explained.partition("== Optimized")
     # If the name of a sink were misread, the rehearsal would write to the real sink.
     roots = [line for line in _without_subqueries(tree) if line and line[0] not in " +:="]
     if strange := [line for line in roots if not _SINK.match(line)]:
@@ -186,11 +192,12 @@ def tables_of(explained: str) -> Tables:
     try:
         sinks = [path_of(match[1], ".") for line in roots if (match := _SINK.match(line))]
         sources = {path: frozenset(hinted) for path, hinted in scans_of(explained).items()}
+        upserts = frozenset(path_of(match[1], ".") for match in _SINK_OF_UPSERTS.finditer(optimized))
     except TableError as error:
         raise CannotRehearse(str(error)) from None
     if not sinks:
         raise CannotRehearse("Flink's EXPLAIN names no sink of this job")
-    return Tables(tuple(dict.fromkeys(sinks)), sources)
+    return Tables(tuple(dict.fromkeys(sinks)), sources, upserts)
 
 
 def _without_subqueries(tree: str) -> Iterator[str]:
@@ -235,22 +242,37 @@ class Substitutes:
                     f"source {path[2]} ({connector}) would share {', '.join(shared)} with the live job"
                 )
 
-    def put(self, tables: Tables, *, empty: bool = False, rows: str | None = None, waits: bool = False) -> None:
+    def put(
+        self,
+        tables: Tables,
+        *,
+        empty: bool = False,
+        rows: str | None = None,
+        waits: bool = False,
+        jar: str | None = None,
+    ) -> None:
         """Replace every sink, and sources that need private options; ``empty``: sources skip existing rows.
 
         If ``rows`` is a folder (URI), the sinks write all changes into it, and the sources end at the positions in the
         job's savepoint. Otherwise the sinks discard their rows. With ``waits``, the sources stop at these positions,
         but do not end. A ``print`` sink without rows stays, because Flink
-        plans other operators before its stand-in. Raises CannotRehearse.
+        plans other operators before its stand-in. ``jar``: URI of the jar for sinks of upserts. Raises CannotRehearse.
         """
+        if jar is not None:
+            with _as_cannot_rehearse():
+                self._tables.execute(tables.sinks[0], f"ADD JAR {sql_text(jar)}")
         for number, path in enumerate(tables.sinks):
             declared = self._declaration(path)
             if empty and options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS:
                 continue
             temporary = bool(declared.args.get("temporary"))
-            options = DISCARD if rows is None else {**_CHANGES, "path": f"{rows}/{number}"}
+            only_upserts = jar is not None and path in tables.upserts
+            if rows is None:
+                options = {"connector": UPSERTS} if only_upserts else DISCARD
+            else:
+                options = _changes(f"{rows}/{number}", UPSERTS if only_upserts else "debezium-json")
             with _as_cannot_rehearse():
-                ddl = sink_ddl(declared, self._materialized(declared), options)
+                ddl = sink_ddl(declared, path in tables.upserts, options)
                 replace_table(self._tables, path, ddl, temporary=temporary)
         for path in tables.sources:
             reader = ADMITTED[options_of(self._declaration(path))["connector"]]
@@ -292,12 +314,6 @@ class Substitutes:
     def _setting(self, key: str) -> str:
         return self._tables.setting(key) or ""
 
-    def _materialized(self, sink: nodes.CreateTable) -> bool:
-        """True if the sink has a primary key and option ``table.exec.sink.upsert-materialize`` is FORCE."""
-        if not sink.args.get("constraints"):
-            return False
-        return self._setting("table.exec.sink.upsert-materialize") == "FORCE"
-
     def _declaration(self, path: TablePath) -> nodes.CreateTable:
         with _as_cannot_rehearse():
             return self._tables.declaration(path)
@@ -314,13 +330,13 @@ def _as_cannot_rehearse() -> Iterator[None]:
 
 
 DISCARD = {"connector": "blackhole"}
-_CHANGES = {
-    "connector": "filesystem",
-    "format": "debezium-json",
-    "debezium-json.map-null-key.mode": "LITERAL",
-    "debezium-json.encode.decimal-as-plain-number": "true",
-}
-"""Options of a table that stores its changes as rows, with the former row of each update."""
+
+
+def _changes(folder: str, form: str) -> dict[str, str]:
+    """Options of a table that stores its changes as rows; unless of upserts, with the former row of each update."""
+    settings = {"map-null-key.mode": "LITERAL", "encode.decimal-as-plain-number": "true"}
+    named = {f"{form}.{key}": value for key, value in settings.items()}
+    return {"connector": "filesystem", "format": form, **named, "path": folder}
 
 
 def _sink_table(path: TablePath, declared: nodes.CreateTable) -> SinkTable:
@@ -339,18 +355,18 @@ def _sink_columns(declared: nodes.CreateTable) -> Iterator[nodes.PhysicalColumn]
 
 
 def sink_ddl(
-    declared: nodes.CreateTable, materialized: bool = False, options: Mapping[str, str] = MappingProxyType(DISCARD)
+    declared: nodes.CreateTable, upserts: bool = False, options: Mapping[str, str] = MappingProxyType(DISCARD)
 ) -> str:
     """DDL of a stand-in with the sink's path, columns, partitions and primary key, but ``options``.
 
     If the real sink accepts retractions (print), its stand-in has no
     primary key. A stand-in sink with a key would accept upserts, and the planner would add a stateful operator
-    directly upstream of it. If the planner also adds this operator for the real sink (``materialized``), the stand-in
+    directly upstream of it. If the planner also adds this operator for the real sink (``upserts``), the stand-in
     sink keeps the key.
     """
     tree = declared.copy()
     keys = tree.args.get("constraints")
-    if options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS and not materialized:
+    if options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS and not upserts:
         keys = None
     ddl = nodes.CreateTable(
         this=tree.this,

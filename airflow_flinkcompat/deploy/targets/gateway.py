@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Self
 
@@ -16,6 +15,7 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
 from airflow_flinkcompat.deploy.flink.statements import Prepared, prepare_job
 from airflow_flinkcompat.deploy.flink.tables import SessionTables, Substitutes, overlay, sources_of, tables_of
+from airflow_flinkcompat.deploy.flink.upserts import copy_jar
 from airflow_flinkcompat.deploy.target import (
     CatchUpRun,
     EngineInfo,
@@ -155,11 +155,18 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
             sinks = () if rows is None else substitutes.sinks(tables)
             watermarks = waits and substitutes.watermarks(tables)
 
-        def set_up(session: Session) -> None:
-            self._run_setup(session, prepared)
-            Substitutes(SessionTables(session), private).put(tables, empty=empty, rows=rows, waits=waits)
+        def submit(savepoint: Snapshot | None, options: Mapping[str, str], request_id: str) -> Operation:
+            # The savepoint of a restore test is in a folder of others.
+            own = self.location(savepoint) if savepoint and (waits or rows is not None) else None
+            jar = copy_jar(own) if own and tables.upserts else None
 
-        return _SessionRestoreTest(partial(self._submitted, job, prepared, set_up), sinks, watermarks)
+            def set_up(session: Session) -> None:
+                self._run_setup(session, prepared)
+                Substitutes(SessionTables(session), private).put(tables, empty=empty, rows=rows, waits=waits, jar=jar)
+
+            return self._submitted(job, prepared, set_up, options, request_id)
+
+        return _SessionRestoreTest(submit, sinks, watermarks)
 
     def _submitted(
         self,
@@ -225,12 +232,12 @@ def state_options(start: Start, *, ignore_unclaimed: bool = False) -> dict[str, 
 
 @dataclass(frozen=True)
 class _SessionRestoreTest:
-    """A restore test; ``submit`` starts the job with options and a request id."""
+    """A restore test; ``submit`` starts the job from a savepoint with options and a request id."""
 
-    submit: Callable[[Mapping[str, str], str], Operation]
+    submit: Callable[[Snapshot | None, Mapping[str, str], str], Operation]
     sinks: tuple[SinkTable, ...] = ()
     watermarks: bool = False
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         state = state_options(Start(savepoint), ignore_unclaimed=ignore_unclaimed)
-        return self.submit({**state, **trial_options(name)}, request_id)
+        return self.submit(savepoint, {**state, **trial_options(name)}, request_id)

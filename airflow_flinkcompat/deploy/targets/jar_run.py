@@ -3,7 +3,7 @@
 The call ``POST /jars/{id}/run`` starts a class of a jar on the JobManager. Since Flink 2.0, the started class is
 Flink's own ``SqlDriver`` on the JobManager's class path. The driver finds the Gateway's jar on the class path or in
 ``FLINK_OPT_DIR``, so the uploaded jar is empty. On Flink 1.x, the class is the runner in this package. The runner's
-source is ``runner/SqlRunner.java``, and ``scripts/build_sql_runner.py`` builds its jar reproducibly. The runner
+source is ``runner/SqlRunner.java``, and ``scripts/build_jars.py`` builds its jar reproducibly. The runner
 executes ``SET`` and ``RESET`` itself, and passes all other statements to Flink (1.19, 1.20 and 2.x).
 
 Measured on Flink 2.3: the cluster accepts the requested job id only once. The cluster responds with status 400 to
@@ -31,6 +31,7 @@ from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.flink.script_tables import ScriptTables
 from airflow_flinkcompat.deploy.flink.statements import prepare_job, set_options
 from airflow_flinkcompat.deploy.flink.tables import Substitutes
+from airflow_flinkcompat.deploy.flink.upserts import copy_jar
 from airflow_flinkcompat.deploy.target import (
     CatchUpRun,
     EngineInfo,
@@ -107,13 +108,12 @@ class JobManagerTarget(JobManagerJobs):
         return self._trial(job, private, None)
 
     def _trial(self, job: JobSpec, private: str, rows: str | None) -> _ScriptRun:
-        script = ScriptTables(prepare_job(job), {**job.settings, **set_options(job.script, job.source)})
+        script = _tables_in(job)
         stand_ins = Substitutes(script, private)
         stand_ins.check(script.tables, stops=True)
         sinks = () if rows is None else tuple(map(_with_defaults, stand_ins.sinks(script.tables)))
         watermarks = rows is None and stand_ins.watermarks(script.tables)
-        stand_ins.put(script.tables, rows=rows, waits=rows is None)
-        return _ScriptRun(self, job, script, sinks, watermarks)
+        return _ScriptRun(self, job, private, rows, sinks, watermarks)
 
     def _submitted(
         self, job: JobSpec, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool = False
@@ -182,17 +182,25 @@ class JobManagerTarget(JobManagerJobs):
 
 @dataclass(frozen=True)
 class _ScriptRun:
-    """A job next to the live job; ``script`` contains the stand-ins."""
+    """A job next to the live job; ``rows``: folder of its rows, or None to discard them."""
 
     target: JobManagerTarget
     job: JobSpec
-    script: ScriptTables
+    private: str
+    rows: str | None
     sinks: tuple[SinkTable, ...]
     watermarks: bool
 
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
-        job = replace(self.job, script=self.script.script(trial_options(name)))
+        script = _tables_in(self.job)
+        jar = copy_jar(self.target.location(savepoint)) if savepoint and script.tables.upserts else None
+        Substitutes(script, self.private).put(script.tables, rows=self.rows, waits=self.rows is None, jar=jar)
+        job = replace(self.job, script=script.script(trial_options(name)))
         return self.target._submitted(job, savepoint, request_id, ignore_unclaimed=ignore_unclaimed)
+
+
+def _tables_in(job: JobSpec) -> ScriptTables:
+    return ScriptTables(prepare_job(job), {**job.settings, **set_options(job.script, job.source)})
 
 
 def _comes_up(status: JobStatus | None) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.from_compiled import DEFAULTS, JobSettings, compiled_graph, sinks_of
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows
 from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, StandIns, stand_in_ids
 from dev.measure.measured import planned
 
@@ -70,6 +71,18 @@ def test_every_operator_has_one_counterpart(kind: StandIns) -> None:
             assert found.stand_ins.isdisjoint(renamed)
             assert [found.real(id) for id in renamed] == [*real.ids]
             assert not [id for id in found.stand_ins if found.real(id) is not None]
+
+
+def test_a_materializer_is_an_operator_of_the_query() -> None:
+    """With stand-ins, too, so it restores its own state."""
+    plans = [plan for sides in planned().values() for side in sides for plan in side]
+    sinks = [(plan, each) for plan in plans for each in plan.nodes if each.kind is ExecKind.SINK and keeps_rows(each)]
+    assert sinks
+    for plan, sink in sinks:
+        for kind in StandIns:
+            found = stand_in_ids(plan, NONE, NONE, DEFAULTS)[kind]
+            single = NONE if kind is StandIns.STORING else frozenset(sinks_of(plan))
+            assert found.ids[compiled_graph(plan).id_of(sink)] == compiled_graph(plan, single).id_of(sink)
 
 
 def test_without_a_plan_no_id_changes(two_sinks: CompiledPlan) -> None:

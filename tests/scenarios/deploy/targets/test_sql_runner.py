@@ -1,17 +1,13 @@
-"""The shipped SQL runner: its jar is what its source makes, and it runs scripts on Flink 1.19 and later."""
+"""The shipped SQL runner: it runs scripts on Flink 1.19 and later."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shutil
-import subprocess
 import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
 from importlib.resources import as_file
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import httpx
@@ -21,12 +17,9 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerEr
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.deploy.targets.jar_run import ENTRY_CLASS, encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.local_flink.cluster import flink_home
 from dev.measure.pairs import home
 from dev.services.csv_job import Files, wait_for
 from tests.support.nightly import mostly_nightly
-
-JAVAC = "17"  # another release of javac may make other bytes of the same source
 
 
 def test_statements_travel_as_one_line() -> None:
@@ -43,31 +36,6 @@ def test_the_jar_names_its_class() -> None:
     with as_file(runner_jar()) as path, zipfile.ZipFile(path) as jar:
         assert f"Main-Class: {ENTRY_CLASS}\r\n" in jar.read("META-INF/MANIFEST.MF").decode()
         assert f"{ENTRY_CLASS.replace('.', '/')}.class" in jar.namelist()
-
-
-@pytest.mark.nightly  # a JDK is needed, of which `make test` has the runtime alone
-@pytest.mark.slow
-def test_the_jar_is_made_of_its_source(tmp_path: Path) -> None:
-    javac = shutil.which("javac")
-    if javac is None:
-        pytest.skip("no javac to build the SQL runner again: install a JDK 17 (openjdk-17-jdk-headless)")
-    version = subprocess.run([javac, "-version"], capture_output=True, text=True, check=True).stdout.split()[-1]
-    if version.partition(".")[0] != JAVAC:
-        pytest.skip(f"the SQL runner is built by javac {JAVAC}, and {javac} is {version}: put a JDK 17 on the PATH")
-    again = tmp_path / "again.jar"
-    building = _builder()
-    building.write_jar(building.compile_source(flink_home() / "lib", javac), again)
-    assert again.read_bytes() == runner_jar().read_bytes(), "python scripts/build_sql_runner.py FLINK_LIB builds it"
-
-
-def _builder() -> ModuleType:
-    path = Path(__file__).parents[4] / "scripts" / "build_sql_runner.py"
-    spec = importlib.util.spec_from_file_location("build_sql_runner", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Runner:

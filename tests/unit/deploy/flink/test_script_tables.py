@@ -46,6 +46,21 @@ def test_stand_ins_are_statements_of_the_script(snapshot: SnapshotAssertion) -> 
     ]
 
 
+def test_stand_ins_of_upserts_follow_their_jar() -> None:
+    """The clause or FORCE shows that the plan has a materializer, or that only a sink of upserts is admitted."""
+    clause = ORDERS + TOTALS + INSERT.replace(";", " ON CONFLICT DO DEDUPLICATE;")
+    found = read(clause)
+    Substitutes(found, "private").put(found.tables, rows="file:///rows", jar="file:///run/upserts.jar")
+    *_, added, stand_in, _ = found.script({}).split(";\n")[:-1]
+    assert added == "ADD JAR 'file:///run/upserts.jar'"
+    assert "'format' = 'flinkcompat-upserts'" in stand_in
+    scripts = (clause, ORDERS + TOTALS + INSERT, ORDERS + TOTALS.replace("PRIMARY KEY NOT ENFORCED", "") + INSERT)
+    for settings, expected in (({}, [1, 0, 0]), ({"table.exec.sink.upsert-materialize": "force"}, [1, 1, 0])):
+        assert [
+            len(ScriptTables(prepare(script, "jobs.sql"), settings).tables.upserts) for script in scripts
+        ] == expected
+
+
 @pytest.mark.parametrize(
     ("query", "sources"),
     [

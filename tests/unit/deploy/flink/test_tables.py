@@ -9,6 +9,7 @@ from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.flink.gateway import Result
 from airflow_flinkcompat.deploy.flink.second_readers import ADMITTED, refusal
 from airflow_flinkcompat.deploy.flink.tables import SessionTables, Substitutes, Tables, sink_ddl, tables_of
+from airflow_flinkcompat.deploy.target import TablePath
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.statement_parser import parse_statement
 
@@ -25,7 +26,10 @@ LogicalSink(table=[default_catalog.default_database.other], fields=[customer])
 +- LogicalTableScan(table=[[default_catalog, default_database, orders]])
 
 == Optimized Physical Plan ==
-Sink(table=[default_catalog.default_database.else], fields=[customer])
+Sink(table=[default_catalog.default_database.totals], fields=[customer], upsertMaterialize=[true])
++- Exchange(distribution=[hash[customer]])
+
+Sink(table=[default_catalog.default_database.other], fields=[customer])
 """
 
 
@@ -37,7 +41,10 @@ def test_tables_are_those_of_the_planner() -> None:
             (*place, "orders"): frozenset(),
             ("hive", "shop", "rates"): frozenset({"properties.group.id", "scan.startup.mode"}),
         },
+        upserts=frozenset({(*place, "totals")}),
     )
+    clause = EXPLAINED.replace("upsertMaterialize=[true]", "conflictStrategy=[DEDUPLICATE]")
+    assert tables_of(clause).upserts == {(*place, "totals")}
     with pytest.raises(CannotRehearse, match=r"cannot read 'LogicalLegacySink"):
         tables_of(
             EXPLAINED.replace(
@@ -137,16 +144,24 @@ def test_stand_ins_shadow_by_name(snapshot: SnapshotAssertion) -> None:
     assert session.told == snapshot(name="on empty input")
 
 
-@pytest.mark.parametrize(
-    ("mode", "keyed"), [({}, False), ({"table.exec.sink.upsert-materialize": "AUTO"}, False),
-                        ({"table.exec.sink.upsert-materialize": "FORCE"}, True)]
-)  # fmt: skip
-def test_a_stand_in_is_keyed_where_rows_are_kept_in_front_of_the_sink(mode: dict[str, str], keyed: bool) -> None:
-    declared = "CREATE TABLE `c`.`d`.`p` (`x` INT, PRIMARY KEY (`x`) NOT ENFORCED) WITH ('connector' = 'print')"
-    session = FakeCluster(p=declared)
-    session.settings = mode
-    Substitutes(SessionTables(session), "private").put(Tables((path("p"),), {}))  # type: ignore[arg-type]
-    assert [("PRIMARY KEY" in each) for each in session.told if each.startswith("CREATE")] == [keyed]
+KEYED = "CREATE TABLE `c`.`d`.`{}` (`x` INT, PRIMARY KEY (`x`) NOT ENFORCED) WITH ('connector' = 'print')"
+
+
+@pytest.mark.parametrize("upserts", [frozenset(), {path("p")}])
+def test_a_stand_in_is_keyed_where_rows_are_kept_in_front_of_the_sink(upserts: frozenset[TablePath]) -> None:
+    session = FakeCluster(p=KEYED.format("p"))
+    Substitutes(SessionTables(session), "private").put(Tables((path("p"),), {}, upserts))  # type: ignore[arg-type]
+    assert [("PRIMARY KEY" in each, "'blackhole'" in each) for each in session.told] == [(bool(upserts), True)]
+
+
+@pytest.mark.parametrize(("rows", "waits"), [("s3://rows", False), (None, True)], ids=["stored", "discarded"])
+def test_stand_ins_of_upserts(rows: str | None, waits: bool, snapshot: SnapshotAssertion) -> None:
+    """Only those sinks have them whose plan only a sink of upserts has."""
+    session = FakeCluster(p=KEYED.format("p"), q=KEYED.format("q"))
+    tables = Tables((path("p"), path("q")), {}, frozenset({path("q")}))
+    stand_ins = Substitutes(SessionTables(session), "private")  # type: ignore[arg-type]
+    stand_ins.put(tables, rows=rows, waits=waits, jar="s3://run/it's.jar")
+    assert session.told == snapshot
 
 
 def test_a_print_sink_without_rows_has_no_stand_in() -> None:
