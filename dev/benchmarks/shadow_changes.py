@@ -93,7 +93,10 @@ def migration_of(where: Cluster, job_id: str, old: Side, new: Side, accepted: Se
 
 @dataclass
 class Services:
-    """A Flink, and a broker and a database for the jobs that use them."""
+    """A Flink, and a broker and a database for the jobs that use them.
+
+    ``place``: the cluster of shadow runs; None for that of the Gateway.
+    """
 
     gateway: SqlGateway
     jobs: JobManager
@@ -101,6 +104,7 @@ class Services:
     broker: Broker | None = None
     jvm: Any = None
     database: Postgres | None = None
+    place: Cluster | None = None
 
     def shadow(self, change: ScriptChange) -> ShadowReport:
         """Compare a change next to its live job, which reads the rows ``between`` during the run."""
@@ -135,7 +139,7 @@ class Services:
             (place / table).mkdir(parents=True)
         with running(self.gateway, self.jobs, old, change.name) as job_id:
             arrive(job.before, "1")
-            where = cluster(self.gateway, self.jobs)
+            where = self.place or cluster(self.gateway, self.jobs)
             made = migration_of(where, job_id, old, new, change.accept) if change.migrate else None
             options = replace(QUICK, expected=tuple(change.expect), from_earliest=bool(change.state))
             return shadow(where, job_id, old, new, options, log, made)

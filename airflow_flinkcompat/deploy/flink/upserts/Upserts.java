@@ -24,7 +24,7 @@ import org.apache.flink.types.RowKind;
  */
 public final class Upserts {
 
-    private static final String IDENTIFIER = "flinkcompat-upserts";
+    private static final String NAME = "flinkcompat-upserts";
     private static final ChangelogMode MODE =
             ChangelogMode.newBuilder()
                     .addContainedKind(RowKind.INSERT)
@@ -39,7 +39,7 @@ public final class Upserts {
 
         @Override
         public String factoryIdentifier() {
-            return IDENTIFIER;
+            return NAME;
         }
 
         @Override
@@ -67,7 +67,7 @@ public final class Upserts {
 
         @Override
         public String factoryIdentifier() {
-            return IDENTIFIER;
+            return NAME;
         }
 
         @Override

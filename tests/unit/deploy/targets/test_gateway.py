@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import httpx
 import pytest
 
 from airflow_flinkcompat.deploy import TargetError
-from airflow_flinkcompat.deploy.errors import CannotRehearse, StateFault, StateRefused
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, StateFault, StateRefused
+from airflow_flinkcompat.deploy.flink.upserts import upserts_jar
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.model import JobSpec
@@ -26,17 +28,20 @@ LogicalSink(table=[c.d.totals], fields=[customer, total])
 """
 
 
+OF_UPSERTS = f"{EXPLAINED}Sink(table=[c.d.totals], fields=[customer, total], upsertMaterialize=[true])\n"
+
+
 class Explaining(Scripted):
     """A Gateway that explains the job, shows its tables, and starts it under ``starts``; None: as it is asked to."""
 
-    def __init__(self, connector: str = "datagen", starts: str | None = None) -> None:
+    def __init__(self, connector: str = "datagen", starts: str | None = None, explained: str = EXPLAINED) -> None:
         super().__init__()
-        self.connector = connector
+        self.connector, self.explained = connector, explained
         self.starts = starts
 
     def _result(self, statement: str) -> httpx.Response:
         if statement.startswith("EXPLAIN"):
-            return self._row(EXPLAINED)
+            return self._row(self.explained)
         if found := re.match(r"SHOW CREATE TABLE `c`.`d`.`(\w+)`", statement):
             return self._row(f"CREATE TABLE `c`.`d`.`{found[1]}` (`x` INT) WITH ('connector' = '{self.connector}')")
         answer = super()._result(statement)
@@ -119,3 +124,23 @@ def test_another_job_than_the_one_asked_for_is_cancelled() -> None:
     with pytest.raises(TargetError, match=f"started job {'b' * 32} instead of {REQUEST}, so the job was cancelled"):
         test.start("n", Snapshot("s"), REQUEST, ignore_unclaimed=True)
     assert cluster.count(f"PATCH /jobs/{'b' * 32}") == 1
+
+
+@pytest.mark.parametrize(("explained", "copied"), [(EXPLAINED, False), (OF_UPSERTS, True)])
+def test_a_run_that_stores_upserts_adds_a_jar_next_to_its_state(explained: str, copied: bool, tmp_path: Path) -> None:
+    server = Explaining("filesystem", explained=explained)
+    jar = tmp_path / "flinkcompat-upserts.jar"
+    savepoint = Snapshot(tmp_path.as_uri())
+    target(server).restore_test(JOB, "private").start("orders", savepoint, REQUEST, ignore_unclaimed=True)
+    assert not jar.exists(), "the savepoint of a restore test is that of the live job"
+    target(server).shadow_run(JOB, "private", "file:///rows").start("orders", savepoint, REQUEST, ignore_unclaimed=True)
+    assert jar.exists() is copied
+    assert (f"ADD JAR '{tmp_path.as_uri()}/{jar.name}'" in [text for text, _ in server.asked]) is copied
+    if copied:
+        assert jar.read_bytes() == upserts_jar().read_bytes()
+
+
+def test_a_jar_that_cannot_be_copied_is_the_reason(tmp_path: Path) -> None:
+    run = target(Explaining("filesystem", explained=OF_UPSERTS)).shadow_run(JOB, "private", "file:///rows")
+    with pytest.raises(DeployError, match=r"flinkcompat-upserts\.jar cannot be written \(FileNotFoundError\)"):
+        run.start("orders", Snapshot(f"{tmp_path}/none"), REQUEST, ignore_unclaimed=True)
