@@ -333,7 +333,7 @@ DISCARD = {"connector": "blackhole"}
 
 
 def _changes(folder: str, form: str) -> dict[str, str]:
-    """Options of a table that stores its changes as rows, with those rows that the format ``form`` accepts."""
+    """Options of a table that stores the changes that the format ``form`` accepts."""
     settings = {"map-null-key.mode": "LITERAL", "encode.decimal-as-plain-number": "true"}
     named = {f"{form}.{key}": value for key, value in settings.items()}
     return {"connector": "filesystem", "format": form, **named, "path": folder}
