@@ -24,7 +24,13 @@ from airflow_flinkcompat.exec_graph.model import LAYOUT, MEANING, UNSURE, ExecGr
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_identifier
-from airflow_flinkcompat.exec_graph.nodes.sink import enforces, has_rowtime, keeps_rows, sink_identifier
+from airflow_flinkcompat.exec_graph.nodes.sink import (
+    enforces,
+    has_rowtime,
+    keeps_rows,
+    sink_identifier,
+    waits_for_watermarks,
+)
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.exec_graph.outputs import Columns, column_uses, columns_of_call, outputs_of
 from airflow_flinkcompat.exec_graph.states import CompiledOperator, operators
@@ -209,7 +215,9 @@ def _operators(
         if enforces(node):
             yield SinkOperator.ENFORCER, True
         if keeps_rows(node):
-            yield SinkOperator.MATERIALIZER, False
+            if waits := waits_for_watermarks(node):
+                yield SinkOperator.ASSIGNER, False
+            yield SinkOperator.MATERIALIZER, waits
             alone = False  # the operators after the materializer have its parallelism
         if has_rowtime(plan.nodes[node.inputs[0]].types):
             yield SinkOperator.INSERTER, not alone

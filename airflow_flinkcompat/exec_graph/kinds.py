@@ -86,6 +86,7 @@ class SinkOperator(StrEnum):
     """The operators that Flink creates for one sink node, in order."""
 
     ENFORCER = "constraint-enforcer"
+    ASSIGNER = "watermark-timestamp-assigner"
     MATERIALIZER = "sink-materializer"
     INSERTER = "timestamp-inserter"
     WRITER = "sink"

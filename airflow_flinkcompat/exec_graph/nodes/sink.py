@@ -49,6 +49,11 @@ def keeps_rows(sink: ExecNode) -> bool:
     return bool(sink.config.get("state")) or bool(sink.config.get("requireUpsertMaterialize"))
 
 
+def waits_for_watermarks(sink: ExecNode) -> bool:
+    """True if the materializer keeps rows until the watermark (ON CONFLICT DO ERROR, DO NOTHING)."""
+    return sink.config.get("conflictStrategy", {}).get("behavior") in ("ERROR", "NOTHING")
+
+
 def enforcers(sink: ExecNode, input_types: Sequence[str]) -> tuple[Hashable, ...]:
     """The declarations that determine the operators between the query and the sink's writer."""
     schema = sink_schema(sink)

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.exec_node import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import (
     JobSettings,
     compiled_graph,
@@ -15,6 +15,7 @@ from airflow_flinkcompat.exec_graph.from_compiled import (
     sinks_of,
     sources_of,
 )
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from dev.measure.measured import pairs, planned
@@ -81,3 +82,32 @@ def test_a_sink_with_a_materializer_names_its_writer_and_its_committer() -> None
     (sink,) = (spec for spec in job_state(compiled, symbols).specs if spec.kind is StateKind.SINK)
     kinds = [compiled.graph.nodes[compiled.graph.ids.index(id)].kind for id in (sink.id, *sink.further_ids)]
     assert kinds == ["sink-materializer", "sink", "committer"]
+
+
+WAITING = "c643c86ed74f54afcdfe88bd32682798"
+
+
+@pytest.mark.parametrize(
+    ("behavior", "id"),
+    [("DEDUPLICATE", "5329a2b4b551de6aa35176092bc3c621"), ("ERROR", WAITING), ("NOTHING", WAITING)],
+)
+def test_a_materializer_that_waits_for_watermarks_has_another_id(behavior: str, id: str) -> None:
+    """An operator that assigns timestamps precedes it. The ids are those that Flink 2.3.0 generated."""
+    column = {"name": "c", "dataType": "STRING NOT NULL"}
+    table = {"identifier": "s", "resolvedTable": {"schema": {"columns": [column]}}}
+    sink = {
+        "dynamicTableSink": {"table": table},
+        "requireUpsertMaterialize": True,
+        "conflictStrategy": {"behavior": behavior},
+    }
+    kinds = (
+        *(ExecKind.TABLE_SOURCE_SCAN, ExecKind.WATERMARK_ASSIGNER, ExecKind.CALC, ExecKind.EXCHANGE),
+        *(ExecKind.GROUP_AGGREGATE, ExecKind.CALC, ExecKind.SINK),
+    )
+    scan = {"scanTableSource": {"table": {"identifier": "o"}}}
+    nodes = tuple(
+        ExecNode(place, kind, "", {**scan, **sink}, (), (), (place - 1,) if place else ())
+        for place, kind in enumerate(kinds)
+    )
+    found = compiled_graph(CompiledPlan("2.3", nodes), {"s"})
+    assert found.id_of(nodes[-1]) == id
