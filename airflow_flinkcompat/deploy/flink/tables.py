@@ -20,7 +20,7 @@ from airflow_flinkcompat.compat.rule_builders.table_options import startup_optio
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.flink.second_readers import ADMITTED, refusal
-from airflow_flinkcompat.deploy.flink.upserts import UPSERTS
+from airflow_flinkcompat.deploy.flink.upsert_sinks import UPSERTS
 from airflow_flinkcompat.deploy.target import SinkTable, Sources, SourceTable, TablePath
 from airflow_flinkcompat.model.text import sql_name, sql_text
 from airflow_flinkcompat.sql import ScriptError, nodes

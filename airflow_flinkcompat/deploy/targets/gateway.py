@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
 from airflow_flinkcompat.deploy.flink.statements import Prepared, prepare_job
 from airflow_flinkcompat.deploy.flink.tables import SessionTables, Substitutes, overlay, sources_of, tables_of
-from airflow_flinkcompat.deploy.flink.upserts import copy_jar
+from airflow_flinkcompat.deploy.flink.upsert_sinks import copy_jar
 from airflow_flinkcompat.deploy.target import (
     CatchUpRun,
     EngineInfo,

@@ -31,7 +31,7 @@ from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.flink.script_tables import ScriptTables
 from airflow_flinkcompat.deploy.flink.statements import prepare_job, set_options
 from airflow_flinkcompat.deploy.flink.tables import Substitutes
-from airflow_flinkcompat.deploy.flink.upserts import copy_jar
+from airflow_flinkcompat.deploy.flink.upsert_sinks import copy_jar
 from airflow_flinkcompat.deploy.target import (
     CatchUpRun,
     EngineInfo,

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import TargetError
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, StateFault, StateRefused
-from airflow_flinkcompat.deploy.flink.upserts import upserts_jar
+from airflow_flinkcompat.deploy.flink.upsert_sinks import upserts_jar
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.model import JobSpec

@@ -1,7 +1,8 @@
-"""Jar with stand-ins for sinks that accept only upserts.
+"""Stand-ins for sinks that accept only upserts, in a jar of this package.
 
-The source is ``Upserts.java``, and ``scripts/build_jars.py`` builds the jar reproducibly. Its connector discards rows,
-and its format stores them. The planner adds a materializer before both, and admits ``ON CONFLICT``, as for the sink.
+The source is ``upserts/Upserts.java``, and ``scripts/build_jars.py`` builds the jar reproducibly. Its connector discards
+rows, and its format stores them. The planner adds a materializer before both, and admits ``ON CONFLICT``, as for the
+real sink.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ UPSERTS = "flinkcompat-upserts"
 
 def upserts_jar() -> Traversable:
     """The jar in this package."""
-    return files(__package__).joinpath(f"{UPSERTS}.jar")
+    return files(__package__).joinpath("upserts", f"{UPSERTS}.jar")
 
 
 def copy_jar(folder: str) -> str:
