@@ -1,7 +1,7 @@
 """Stand-ins for sinks that accept only upserts, in a jar of this package.
 
-``scripts/build_jars.py`` builds the jar reproducibly from ``upserts/Upserts.java``. Its connector discards rows, and its
-format stores them. The planner adds a materializer before both, and admits ``ON CONFLICT``, as for the real sink.
+``scripts/build_jars.py`` builds the jar reproducibly from ``upserts/Upserts.java``. Its connector discards rows, and
+its format stores them. The planner adds a materializer before both, and admits ``ON CONFLICT``, as for the real sink.
 """
 
 from __future__ import annotations
