@@ -15,22 +15,23 @@ from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, cancel_leftovers, remove_folder
+from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot, require_restored
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
-    Journal,
     RestoreRunner,
     RunnableSide,
     Timeouts,
     job_of,
 )
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.target import CatchUpRun
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind
 from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, StandIns
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.savepoint.replay import write_renamed, write_replay, write_resumable
+from airflow_flinkcompat.savepoint.replay import write_replay, write_resumable
 from airflow_flinkcompat.savepoint.store import METADATA, place, read_metadata
 
 _SHORT_SECONDS = 10.0
@@ -118,27 +119,19 @@ class CatchUp:
             DeployError: The job could not run, or did not restore all of its state.
             SavepointUnreadable: A savepoint cannot be read or written.
         """
-        target, stand_ins = self.cluster.shadow_target, self.stand_ins[StandIns.DISCARDING]
-        run, replay = self._run, f"{folder}/rows"
+        target, replay = self.cluster.shadow_target, f"{folder}/rows"
+        checked = Checked(self.new, self._run, self.stand_ins[StandIns.DISCARDING])
         sources, sinks = (self._ids(last, kind) for kind in (StateKind.POSITIONS, StateKind.SINK))
         write_replay(state, last, replay, ends=False, ids=sources)
-        stored = {each.id for each in read_metadata(replay, headers=True).operators if each.has_state}
-        write_renamed(replay, replay, stand_ins.with_stand_ins)
+        stored = [each for each in read_snapshot(replay) if each.id not in sinks]
         runner = RestoreRunner(target, Timeouts(), Journal())
         watcher = Watcher(self.cluster.location)
         try:
-            start, name = target.savepoint_at(replay), f"{self.live} catch-up new {uuid4().hex}"
-            done = runner.read_to_end(target, watcher, Checked(self.new, run), name, start, folder, seconds)
-            skipped = target.left_aside(done.job_id)
+            name = f"{self.live} catch-up new {uuid4().hex}"
+            job, own = runner.read_to_end(target, watcher, checked, name, replay, folder, seconds)
+            require_restored(runner, checked, job, stored)
         finally:
             watcher.end(target, Timeouts().clean_up)
-        lost = None if skipped is None else stored & stand_ins.all_real(skipped) - sinks.keys()
-        if lost is None or lost:
-            names = "unknown" if lost is None else ", ".join(sorted(lost))
-            raise Inconclusive(f"with stand-ins for its sinks, the new script does not restore all state ({names})")
-        assert done.savepoint is not None
-        own = target.location(done.savepoint)
-        write_renamed(own, own, stand_ins.real)
         write_resumable(own, last, folder, {**sources, **sinks})
         remove_folder(replay)
 

@@ -13,27 +13,15 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.catching_up import CatchUp, folder_of_rounds, latest_round
-from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateNotKept, TargetError
-from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateNotKept
 from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
 from airflow_flinkcompat.deploy.plans import downtime_by_checkpoint
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
-from airflow_flinkcompat.deploy.rehearsal.place import (
-    Cluster,
-    Watcher,
-    remove_folder,
-)
-from airflow_flinkcompat.deploy.rehearsal.restoring import (
-    Inconclusive,
-    Timeouts,
-)
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, LiveTarget, Watcher, remove_folder
+from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive, Timeouts
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal, SavepointTaker
 from airflow_flinkcompat.deploy.savepoint_writing import HistoryWorkers, SavepointWriting, unreadable_history
-from airflow_flinkcompat.deploy.target import (
-    JobRef,
-    LiveSavepoints,
-    SavepointStore,
-    Snapshot,
-)
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import NotMigratable
@@ -49,6 +37,8 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _LAST_ROUND_SECONDS = 120.0
 """Longest time in which the new script must read the last rows, while no job runs."""
+_END_SECONDS = 10.0
+"""Longest time in which a savepoint of the live job is deleted. After that, a child process continues."""
 _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 
@@ -183,24 +173,17 @@ class SavepointMigration(SavepointWriting):
 
     def _catch_up_in(self, base: str, place: str) -> None:
         """Migrate a savepoint into a folder, and catch up there. Any error deletes the folder."""
-        guard = Watcher(self._cluster.location)
+        target = self._cluster.target
+        assert isinstance(target, LiveTarget)  # otherwise there is no savepoint to migrate
+        guard = Watcher(self._cluster.location, own=True)
         guard.announce_folder(base)
         try:
             super().write(place, f"{base}/0", None)
-            self._catching_up.rounds(base, lambda: self._savepoint_in(base))
+            self._catching_up.rounds(base, lambda: self._live_savepoint(guard, target, base))
         except BaseException:
-            remove_folder(base)
+            guard.end(target, _END_SECONDS)
             raise
-        finally:
-            guard.dismiss()
-
-    def _savepoint_in(self, folder: str) -> str:
-        """Path or URI of a new savepoint of the running job. Raises DeployError."""
-        target = self._cluster.target
-        assert self._live is not None
-        assert isinstance(target, LiveSavepoints)
-        assert isinstance(target, SavepointStore)
-        return target.location(self._live_savepoint(target, self._live, folder))
+        guard.dismiss()
 
     @cached_property
     def _catching_up(self) -> CatchUp:
@@ -213,35 +196,28 @@ class SavepointMigration(SavepointWriting):
     @contextmanager
     def compared(self) -> Iterator[str | None]:
         """Take a savepoint of the live job and compare its headers with the prediction of the old plan."""
-        target, live = self._cluster.target, self._live
-        if live is None or not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
-            self._log(
-                f"the plan is compared later, with the savepoint of the stop: {target} cannot take savepoints of "
-                "running jobs"
-            )
-            self._log_downtime_by_checkpoint()
+        target = self._cluster.target
+        if self._live is None or not isinstance(target, LiveTarget):
+            self._compare_later(f"{target} cannot take savepoints of running jobs")
             yield None
             return
-        started = time.monotonic()
+        watcher, begin, place = Watcher(self._cluster.location, own=True), time.monotonic(), None
         try:
-            savepoint = self._live_savepoint(target, live, self._savepoint_directory)
-        except DeployError as error:
-            self._log(f"the plan is compared later, with the savepoint of the stop: {error}")
-            self._log_downtime_by_checkpoint()
-            yield None
-            return
-        seconds = time.monotonic() - started
-        try:
-            place = target.location(savepoint)
-            self._compare(require_predicted_state, place)
-            self._log(f"the savepoint of job {live} contains the state that its plan predicts")
-            self._log(str(expected_downtime(self._migration, place, stop=seconds, rehearsed=self._rehearsed)))
+            try:
+                place = self._live_savepoint(watcher, target, self._savepoint_directory)
+            except DeployError as error:
+                self._compare_later(str(error))
+            else:
+                seconds = time.monotonic() - begin
+                self._compare(require_predicted_state, place)
+                self._log(f"the savepoint of job {self._live} contains the state that its plan predicts")
+                self._log(str(expected_downtime(self._migration, place, stop=seconds, rehearsed=self._rehearsed)))
             yield place
         finally:
-            with suppress(DeployError):
-                target.dispose(savepoint)
+            watcher.end(target, _END_SECONDS)
 
-    def _log_downtime_by_checkpoint(self) -> None:
+    def _compare_later(self, why: str) -> None:
+        self._log(f"the plan is compared later, with the savepoint of the stop: {why}")
         with suppress(DeployError):
             if self._live and (
                 found := downtime_by_checkpoint(self._cluster.target, self._live, rehearsed=self._rehearsed)
@@ -262,17 +238,11 @@ class SavepointMigration(SavepointWriting):
             raise unreadable_history(error) from None
         return folder
 
-    def _live_savepoint(self, target: LiveSavepoints, live: JobRef, directory: str | None) -> Snapshot:
-        """Take a savepoint of the live job. Raises DeployError."""
-        timeout = Timeouts().savepoint
-        self._log(f"taking a savepoint of job {live}, which keeps running")
-        asked = target.savepoint(live, uuid4().hex, directory)
-        try:
-            done = poll(lambda: self._cluster.target.poll(asked), lambda seen: seen.snapshot is None, timeout=timeout)
-        except Overdue:
-            raise TargetError(f"the savepoint of job {live} did not complete within {timeout:.0f} s") from None
-        assert done.snapshot is not None
-        return done.snapshot
+    def _live_savepoint(self, watcher: Watcher, target: LiveTarget, directory: str | None) -> str:
+        """Path or URI of a new savepoint of the live job. Raises DeployError."""
+        assert self._live is not None
+        taker = SavepointTaker(target, Timeouts().savepoint, Journal())
+        return target.location(taker.savepoint(watcher, self._live, directory, self._log))
 
     @property
     def _computes(self) -> bool:

@@ -22,19 +22,18 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     RestoreTestTarget,
     Watcher,
     missing_slots,
-    remove_folder,
     slots_of,
 )
-from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot, require_restored
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Inconclusive,
-    Journal,
     RestoreRefused,
     RestoreRunner,
     Timeouts,
     check_side,
 )
 from airflow_flinkcompat.deploy.rehearsal.template import kept_template, options_of
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.stored_numbers import with_numbers
 from airflow_flinkcompat.deploy.target import (
     JobDescriptions,
@@ -53,7 +52,6 @@ from airflow_flinkcompat.migration.writing import (
 )
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.replay import write_renamed
 
 
 class HistoryWorkers(StateComputer, Protocol):
@@ -186,36 +184,27 @@ class SavepointWriting(ABC):
         target, timeouts = self._trials.restore_test_target, Timeouts()
         runner = RestoreRunner(target, timeouts, Journal())
         try:
-            checked = check_side(target, self._sides[1], name)
+            checked = replace(check_side(target, self._sides[1], name), ids=self._stand_ins[StandIns.DISCARDING])
         except CannotRehearse as error:
             self._log(f"not rehearsed: {error}")
             return f"not rehearsed: {error}"
         self._log(f"rehearsing {self._new.source} from {savepoint}, without writing to its sinks")
-        watcher, store, ids = Watcher(self._trials.location), self._cluster.target, self._stand_ins[StandIns.DISCARDING]
+        watcher, store = Watcher(self._trials.location), self._cluster.target
         assert isinstance(store, SavepointStore)  # otherwise no savepoint was written
         place = store.location(savepoint)
-        renamed = f"{place.rstrip('/')}-{uuid4().hex}"
-        watcher.announce_folder(renamed)
         try:
-            write_renamed(place, renamed, ids.with_stand_ins)
             # Ignore the state of sinks, because stand-ins replace the sinks.
-            job = runner.restore(watcher, checked, name, target.savepoint_at(renamed), None).job_id
-            skipped = ids.all_real(target.left_aside(job) or ()) & ids.ids.keys()
-            if lost := [each.name or each.id for each in read_snapshot(place) if each.has_state and each.id in skipped]:
-                raise Inconclusive(
-                    f"a job with stand-ins for the sinks does not restore the state of {', '.join(lost)}"
-                )
+            job = runner.restore(watcher, checked, name, target.savepoint_at(place), None).job_id
+            stored = [each for each in read_snapshot(place) if each.id in checked.ids.ids]
+            require_restored(runner, checked, job, stored)
             found = "rehearsed: a job of the new script was restored from the savepoint"
         except RestoreRefused as error:
             raise DeployError(f"Flink refused the written savepoint in a rehearsal: {error}") from None
         except (Inconclusive, SavepointUnreadable) as error:
             found = f"the rehearsal had no result: {error}"
         finally:
-            watcher.end(target, timeouts.clean_up)
-            try:
-                remove_folder(renamed)
-            except Exception as error:  # each kind of store raises errors of its own library
-                self._log(f"{renamed} cannot be deleted ({type(error).__name__}: {error})")
+            for left in watcher.end(target, timeouts.clean_up):
+                self._log(f"not deleted yet: {left}")
         self._log(found)
         return found
 

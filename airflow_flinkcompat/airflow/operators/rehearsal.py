@@ -164,8 +164,9 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         return self.proposed_side("flink", None)
 
     def _rehearse(self, context: Context, head: HeadEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
-        from airflow_flinkcompat.deploy.rehearsal.restoring import Paused, Timeouts
+        from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
         from airflow_flinkcompat.deploy.rehearsal.sequence import RehearsalOptions, rehearse
+        from airflow_flinkcompat.deploy.rehearsal.waiting import Paused
 
         timeouts = Timeouts(
             settle=self.settle_seconds,

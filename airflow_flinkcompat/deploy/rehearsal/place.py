@@ -9,7 +9,6 @@ the owner died.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -50,11 +49,14 @@ _ELASTIC = ("kubernetes.", "yarn.")
 
 
 @runtime_checkable
+class LiveTarget(Target, LiveSavepoints, SavepointStore, Protocol):
+    """A target that takes savepoints of running jobs, and deletes them."""
+
+
+@runtime_checkable
 class TrialTarget(
-    Target,
-    LiveSavepoints,
+    LiveTarget,
     RestoreObservations,
-    SavepointStore,
     JobDescriptions,
     JobHistories,
     Protocol,
@@ -177,9 +179,10 @@ def cancel_leftovers(target: TrialTarget, name: str, kind: str, longest: float, 
 
 @dataclass
 class Started:
-    """Announced operations by request id, kept because a JobManager forgets their outcomes after minutes."""
+    """Announced operations by request id, kept because a JobManager forgets their outcomes, and announced folders."""
 
     operations: dict[str, Operation] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Started:
@@ -190,11 +193,15 @@ class Started:
     def announced(cls, messages: Iterable[Mapping[str, Any]]) -> Started:
         started = cls()
         for message in messages:
-            started.take(_operation(message))
+            if "folder" in message:
+                started.folders.append(message["folder"])
+            else:
+                started.take(_operation(message))
         return started
 
     def messages(self) -> list[dict[str, Any]]:
-        return [operation.to_dict() for operation in self.operations.values()]
+        folders = ({"folder": each} for each in self.folders)
+        return [*(operation.to_dict() for operation in self.operations.values()), *folders]
 
     def take(self, operation: Operation) -> None:
         self.operations[operation.request_id] = operation
@@ -221,13 +228,9 @@ _COMING_SECONDS = 60.0
 
 
 def clean_up(
-    target: TrialTarget,
-    started: Started,
-    *,
-    timeout: float = SECONDS,
-    coming: float = _COMING_SECONDS,
+    target: LiveTarget, started: Started, *, timeout: float = SECONDS, coming: float = _COMING_SECONDS
 ) -> list[str]:
-    """Cancel jobs, delete savepoints, and return what remains; ``coming``: seconds to wait for new jobs."""
+    """Cancel jobs, delete savepoints, then folders. Return what remains; ``coming``: seconds to wait for new jobs."""
     begin = time.monotonic()
 
     def step() -> list[str]:
@@ -240,13 +243,19 @@ def clean_up(
         return [words for words in left.values() if words]
 
     try:
-        return poll(step, bool, timeout=timeout, every=_EVERY)
+        left: list[str] = poll(step, bool, timeout=timeout, every=_EVERY)
     except Overdue as overdue:
-        still: list[str] = overdue.last
-        return still
+        left = overdue.last
+    for folder in () if left else tuple(started.folders):  # a job that is left may still use them
+        try:
+            remove_folder(folder)
+            started.folders.remove(folder)
+        except Exception as error:  # each kind of store raises errors of its own library
+            left.append(f"the folder {folder} ({type(error).__name__})")
+    return left
 
 
-def _end_operation(target: TrialTarget, operation: Operation, may_come: bool) -> str:
+def _end_operation(target: LiveTarget, operation: Operation, may_come: bool) -> str:
     """Text about the job or savepoint that an operation left, or "" if none is left and none can appear."""
     try:
         end = _end_job if operation.verb is Verb.START else _end_savepoint
@@ -255,7 +264,7 @@ def _end_operation(target: TrialTarget, operation: Operation, may_come: bool) ->
         return str(error)
 
 
-def _end_job(target: TrialTarget, start: Operation, may_come: bool) -> str:
+def _end_job(target: LiveTarget, start: Operation, may_come: bool) -> str:
     job = target.poll(start).job
     status = None if job is None else target.status(job)
     if job is None or status is None:
@@ -266,7 +275,7 @@ def _end_job(target: TrialTarget, start: Operation, may_come: bool) -> str:
     return f"job {job} is being cancelled"
 
 
-def _end_savepoint(target: TrialTarget, asked: Operation, _may_come: bool) -> str:
+def _end_savepoint(target: LiveTarget, asked: Operation, _may_come: bool) -> str:
     try:
         snapshot = asked.snapshot or target.poll(asked).snapshot
     except (SavepointFailed, StopFailed):  # no savepoint was written or requested
@@ -279,9 +288,12 @@ def _end_savepoint(target: TrialTarget, asked: Operation, _may_come: bool) -> st
 
 
 class Watcher:
-    """Controller of the watcher process in its owner: starts the process, announces operations, ends it."""
+    """Controller of the watcher process in its owner: starts the process, announces operations, ends it.
 
-    def __init__(self, location: TargetLocation, started: Started | None = None) -> None:
+    With ``own``, the operations are those of the target itself, not of a cluster that it shares.
+    """
+
+    def __init__(self, location: TargetLocation, started: Started | None = None, *, own: bool = False) -> None:
         self.started = started or Started()
         path = filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
@@ -294,7 +306,7 @@ class Watcher:
             start_new_session=True,  # a signal to the owner's process group must not reach the child
             text=True,
         )
-        self._send(asdict(location))
+        self._send({**asdict(location), "own": own})
         for message in self.started.messages():
             self._send(message)
 
@@ -305,31 +317,30 @@ class Watcher:
     def announce(self, operation: Operation) -> None:
         """Announce an operation to the watcher before its request, and again when its result is known."""
         self.started.take(operation)
-        # The rehearsal continues without its watcher, because the owner cleans up as long as it lives.
-        with contextlib.suppress(OSError):
-            self._send(operation.to_dict())
+        self._announce(operation.to_dict())
 
     def announce_folder(self, folder: str) -> None:
-        """Announce a folder (path or URI) to the watcher, which deletes it if the owner dies."""
-        with contextlib.suppress(OSError):
-            self._send({"folder": folder})
+        """Announce a folder (path or URI), which is deleted at the end, or if the owner dies."""
+        self.started.folders.append(folder)
+        self._announce({"folder": folder})
 
-    def end(self, target: TrialTarget, timeout: float, coming: float = 0.0) -> list[str]:
+    def _announce(self, message: Mapping[str, Any]) -> None:
+        # The rehearsal continues without its watcher, because the owner cleans up as long as it lives.
+        with suppress(OSError):
+            self._send(message)
+
+    def end(self, target: LiveTarget, timeout: float, coming: float = 0.0) -> list[str]:
         """Clean up with :func:`clean_up`. The child process keeps trying to remove what remains."""
         left = ["?"]
         try:
             left = clean_up(target, self.started, timeout=timeout, coming=coming)
         finally:
-            if left:
-                self.leave()
-            else:
-                self.dismiss()
+            (self.leave if left else self.dismiss)()
         return left
 
     def dismiss(self) -> None:
         """End the child process, because nothing remains to clean up."""
-        with contextlib.suppress(OSError):
-            self._send({"done": True})
+        self._announce({"done": True})
         self._close()
 
     def leave(self) -> None:
@@ -343,7 +354,7 @@ class Watcher:
 
     def _close(self, *, wait: bool = True) -> None:
         assert self._child.stdin is not None
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self._child.stdin.close()
         if wait:
             self._child.wait(30)
@@ -358,7 +369,9 @@ def main() -> int:
     first = sys.stdin.readline()
     if not first:
         return 0
-    messages: list[dict[str, Any]] = []
+    location = json.loads(first)
+    own = location.pop("own")
+    messages = list[dict[str, Any]]()
     for line in sys.stdin:
         if not line.endswith("\n"):
             break  # the owner died while it wrote the message, before it began the operation
@@ -366,12 +379,12 @@ def main() -> int:
         if message.get("done"):
             return 0
         messages.append(message)
-    started = Started.announced(each for each in messages if "folder" not in each)
-    with open_target(TargetLocation(**json.loads(first))) as target:
-        left = clean_up(Cluster(target).trial_target, started)
-    for message in messages:
-        if "folder" in message:
-            remove_folder(message["folder"])
+    started = Started.announced(messages)
+    with open_target(TargetLocation(**location)) as target:
+        live = target if own and isinstance(target, LiveTarget) else Cluster(target).trial_target
+        left = clean_up(live, started)
+    for folder in started.folders:
+        remove_folder(folder)
     return 1 if left else 0
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import redact
-from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
-from airflow_flinkcompat.deploy.target import JobDescription
+from airflow_flinkcompat.deploy.rehearsal.restoring import Checked, Inconclusive, RestoreRunner
+from airflow_flinkcompat.deploy.target import JobDescription, JobRef
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.savepoint.operator_parts import OperatorPart, part_by_name, part_by_state
 from airflow_flinkcompat.savepoint.store import read_metadata
@@ -75,6 +75,36 @@ def with_state_of_the_query(operators: Iterable[StoredOperator]) -> tuple[Stored
             "not restored, belongs to the query or to a sink. Savepoints of Flink 1.20 store no names"
         )
     return tuple(each for each in held if each.part is OperatorPart.QUERY)
+
+
+def require_restored(
+    runner: RestoreRunner, checked: Checked, job: JobRef, stored: Iterable[StoredOperator], hint: str = ""
+) -> frozenset[str]:
+    """Check that a job with stand-ins for its sinks has restored all state of the query.
+
+    Args:
+        runner: The runner that started the job.
+        checked: The script of the job.
+        job: The job.
+        stored: Operators of the savepoint that the job must restore, unless they belong to sinks.
+        hint: Sentence for the error.
+
+    Returns:
+        The ids of all operators of the savepoint that the job did not restore.
+
+    Raises:
+        Inconclusive: The job did not restore all state of the query, or this is unknown.
+    """
+    skipped = runner.left_aside(checked, job)
+    held = [each for each in stored if each.id in skipped and each.has_state]
+    lost = [each for each in held if each.id in checked.ids.ids] or with_state_of_the_query(held)
+    if lost:
+        names = ", ".join(each.name or each.id for each in lost)
+        raise Inconclusive(
+            f"with stand-ins for its sinks, {checked.version.source} does not restore all state of the query "
+            f"({names}){hint}"
+        )
+    return skipped
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,15 @@
 """A restore of a rehearsal: run a script with stand-in sinks from a savepoint until it is verified.
 
-The journal stores the progress as JSON values, so that a different process can resume after a long wait. The resuming
-process runs the sequence from the beginning. For completed steps, the sequence uses the stored results.
+Stand-ins can change the operator ids of a script. A job then starts from a copy of the savepoint's metadata with the
+ids that the job has. Callers know only the ids of the script with its real sinks.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Protocol
 
 from airflow_flinkcompat.deploy.errors import (
     DeployError,
@@ -20,20 +20,21 @@ from airflow_flinkcompat.deploy.errors import (
     TargetError,
 )
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.redeploy.run import Wait, Waiting, new_id
-from airflow_flinkcompat.deploy.rehearsal.place import RestoreTestTarget, Started, TrialTarget, Watcher
+from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.rehearsal.place import RestoreTestTarget, ShadowTarget, TrialTarget, Watcher
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal, SavepointTaker, step_of
 from airflow_flinkcompat.deploy.target import (
     TERMINAL,
     JobRef,
     JobStatus,
     Operation,
     RestoreTest,
-    ShadowRuns,
     Snapshot,
     Verb,
 )
+from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, StandInIds, StandIns
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.savepoint.replay import reached_end
+from airflow_flinkcompat.savepoint.replay import reached_end, write_renamed
 
 # Maximum seconds between a failure and its reason in REST answers (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
@@ -87,10 +88,11 @@ def job_of(version: RunnableSide) -> JobSpec:
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked version of the script that can run next to the live job."""
+    """A checked version of the script that can run next to the live job; ``ids``: its ids with these stand-ins."""
 
     version: RunnableSide
     test: RestoreTest
+    ids: StandInIds = UNKNOWN_IDS[StandIns.DISCARDING]
 
 
 def check_side(target: RestoreTestTarget, version: RunnableSide, private: str, *, empty: bool = False) -> Checked:
@@ -130,13 +132,14 @@ class Timeouts:
         return self.start + self.settle + self.savepoint + self.clean_up
 
 
-class RestoreRunner:
+class RestoreRunner(SavepointTaker):
     """Runner of restores on a target."""
 
+    _target: TrialTarget
+
     def __init__(self, target: TrialTarget, timeouts: Timeouts, journal: Journal) -> None:
-        self._target = target
+        super().__init__(target, timeouts.savepoint, journal)
         self._timeouts = timeouts
-        self._journal = journal
 
     def restore(
         self,
@@ -167,29 +170,7 @@ class RestoreRunner:
         # Omit the folder, because it also contains other savepoints. Otherwise it would be searched for the stop's
         # savepoint.
         stopped = Operation(Verb.STOP, once(f"{name}: stopped", stop), job_id)
-        return Restored(job_id, self.savepoint(watcher, stopped))
-
-    def savepoint(self, watcher: Watcher | None, asked: Operation) -> Snapshot:
-        """Wait for the savepoint of a running job or of a stop. Raises DeployError, Waiting.
-
-        The watcher deletes the savepoint at its end. With None, the savepoint is kept.
-        """
-        timeout = self._timeouts.savepoint
-        try:
-            done = self._journal.until(
-                f"savepoint {asked.request_id} of job {asked.job}",
-                lambda: self._target.poll(asked),
-                lambda seen: seen.snapshot is None,
-                timeout,
-                str(asked.job),
-                asked=asked,
-            )
-        except Overdue:
-            raise TargetError(f"the savepoint of job {asked.job} did not complete within {timeout:.0f} s") from None
-        if watcher is not None:
-            watcher.announce(done)
-        assert done.snapshot is not None
-        return done.snapshot
+        return Restored(job_id, self.awaited(watcher, stopped))
 
     def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot) -> None:
         """Submit the script so that the job must claim all state of the savepoint, then cancel the job.
@@ -198,53 +179,64 @@ class RestoreRunner:
         """
         self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
-    def run_to_end(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot, timeout: float) -> JobRef:
-        """Run the script from a savepoint until the job ends by itself; ``timeout`` in seconds.
+    def run_to_end(self, watcher: Watcher, checked: Checked, name: str, savepoint: str, timeout: float) -> JobRef:
+        """Run the script from a savepoint, by path or URI, until the job ends by itself; ``timeout`` in seconds.
 
-        Raises RestoreRefused, Inconclusive.
+        Raises RestoreRefused, Inconclusive, SavepointUnreadable.
         """
-        job_id = JobRef(self._submit(watcher, checked, name, savepoint, ignore=True))
+        start = self._target.savepoint_at(savepoint)
+        job_id = JobRef(self._submit(watcher, checked, name, start, ignore=True))
         self._come_up(job_id)
         self._watched(job_id, lambda _seen: True, timeout, "end", ran=True)
         return job_id
 
     def read_to_end(
         self,
-        runs: ShadowRuns,
+        target: ShadowTarget,
         watcher: Watcher,
         checked: Checked,
         name: str,
-        savepoint: Snapshot,
+        savepoint: str,
         directory: str,
         timeout: float,
-    ) -> Restored:
+    ) -> tuple[JobRef, str]:
         """Run the script until its sources have read all rows up to their end positions, then cancel it.
 
-        The job's own savepoint is in ``directory``. The watcher does not delete it. ``timeout`` in seconds. Raises
-        RestoreRefused, Inconclusive.
+        Return the job, and the path or URI of its own savepoint in ``directory``, which the watcher does not delete.
+        ``timeout`` in seconds. Raises RestoreRefused, Inconclusive, SavepointUnreadable.
         """
-        job_id = JobRef(self._submit(watcher, checked, name, savepoint, ignore=True))
+        job_id = JobRef(self._submit(watcher, checked, name, target.savepoint_at(savepoint), ignore=True))
         self._come_up(job_id)
         try:
             # Only a savepoint shows exactly what was read.
             own = poll(
-                lambda: self._own_savepoint(runs, job_id, directory),
+                lambda: self._own_savepoint(target, job_id, directory),
                 lambda found: found is None,
                 timeout=timeout,
                 every=_LONGEST_LOOK_SECONDS,
             )
         except Overdue:
             raise Inconclusive(f"job {job_id} did not read all rows within {timeout:.0f} s") from None
-        self._target.cancel(job_id)
-        return Restored(job_id, own)
+        target.cancel(job_id)
+        assert own is not None
+        place = target.location(own)
+        write_renamed(place, place, checked.ids.real)
+        return job_id, place
 
-    def _own_savepoint(self, runs: ShadowRuns, job_id: JobRef, directory: str) -> Snapshot | None:
+    def left_aside(self, checked: Checked, job: JobRef) -> frozenset[str]:
+        """The operators of the savepoint whose state a job did not restore. Raises Inconclusive if unknown."""
+        found = self._target.left_aside(job)
+        if found is None:
+            raise Inconclusive(f"the log of {self._target} does not show which state job {job} restored")
+        return checked.ids.all_real(found)
+
+    def _own_savepoint(self, target: ShadowTarget, job_id: JobRef, directory: str) -> Snapshot | None:
         """A savepoint of a job that has read all rows, or None if it has not."""
         self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "keep running", ran=True)
         asked = Operation(Verb.SAVEPOINT, new_id(), job_id)
-        runs.native_savepoint(job_id, asked.request_id, directory)
+        target.native_savepoint(job_id, asked.request_id, directory)
         try:
-            own = self.savepoint(None, asked)
+            own = self.awaited(None, asked)
         except SavepointFailed:
             self._settle(job_id)  # a failed job takes no savepoint, and its failure is the reason
             raise
@@ -254,8 +246,10 @@ class RestoreRunner:
         return None
 
     def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
-        """Announce a job to the watcher and submit it. Raises RestoreRefused and Inconclusive."""
+        """Announce a job to the watcher and submit it. Raises RestoreRefused, Inconclusive, SavepointUnreadable."""
         start = Operation(Verb.START, new_id())
+        if savepoint is not None and checked.ids.ids:
+            savepoint = self._renamed(watcher, checked.ids, savepoint)
         watcher.announce(start)
         try:
             start = checked.test.start(name, savepoint, start.request_id, ignore_unclaimed=ignore)
@@ -272,13 +266,21 @@ class RestoreRunner:
             raise Inconclusive(str(error)) from None
         return str(job)
 
+    def _renamed(self, watcher: Watcher, ids: StandInIds, savepoint: Snapshot) -> Snapshot:
+        """A copy of a savepoint's metadata, with the operator ids of the job with stand-ins."""
+        place = self._target.location(savepoint).rstrip("/")
+        copy = f"{place}-{new_id()}"
+        watcher.announce_folder(copy)
+        write_renamed(place, copy, ids.with_stand_ins)
+        return self._target.savepoint_at(copy)
+
     def _come_up(self, job_id: JobRef) -> JobStatus:
         """Wait until every task runs, so that no task still restores its state."""
         return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "start")
 
     def _settle(self, job_id: JobRef) -> JobStatus:
         """Wait until the job has run without failure for the settle time. Return the job's last status."""
-        begin = self._journal.begun(_step(job_id, "keep running"))
+        begin = self._journal.begun(step_of(job_id, "keep running"))
 
         def is_early(_seen: JobStatus) -> bool:
             return time.time() - begin < self._timeouts.settle
@@ -301,7 +303,7 @@ class RestoreRunner:
 
         try:
             status = self._journal.until(
-                _step(job_id, what),
+                step_of(job_id, what),
                 look,
                 lambda seen: seen is None or (not seen.terminal and pending(seen)),
                 timeout,
@@ -336,70 +338,3 @@ class RestoreRunner:
         if ran:
             raise RestoreRefused(why, "run")
         raise Inconclusive(f"the job failed before it ran, but not because of its state: {why}")
-
-
-def _step(job_id: str, what: str) -> str:
-    return f"job {job_id} to {what}"
-
-
-T = TypeVar("T")
-# Minimum seconds of a wait that a later process resumes.
-_AGAIN_SECONDS = 5.0
-
-
-class Paused(Waiting):
-    """A long wait, which is no failure. To resume, call ``rehearse`` again with ``state``.
-
-    The jobs of the rehearsal keep running during the wait. A caller that does not resume must cancel these jobs.
-    ``Started.of(state)`` lists the jobs of the rehearsal.
-    """
-
-    def __init__(self, what: str, wait: Wait, state: Mapping[str, Any]) -> None:
-        super().__init__(what, wait)
-        self.state = state
-
-
-@dataclass
-class Journal:
-    """Results of completed steps; ``patience``: maximum seconds of a wait, or None."""
-
-    done: dict[str, Any] = field(default_factory=dict)
-    patience: float | None = None
-
-    def once(self, step: str, do: Callable[[], T]) -> T:
-        """Run a step and store its result (JSON values), or return the stored result of the step."""
-        if step not in self.done:
-            self.done[step] = do()
-        found: T = self.done[step]
-        return found
-
-    def until(
-        self,
-        step: str,
-        look: Callable[[], T],
-        pending: Callable[[T], bool],
-        timeout: float,
-        job_id: str,
-        *,
-        asked: Operation | None = None,
-        settles: bool = False,
-    ) -> T:
-        """Poll until the value is not pending. Raises Overdue, or Waiting after ``patience``."""
-        since = self.begun(step)
-        left = max(timeout - (time.time() - since), _AGAIN_SECONDS)
-        try:
-            return poll(look, pending, timeout=left if self.patience is None else min(left, self.patience))
-        except Overdue:
-            if self.patience is None or left <= self.patience:
-                raise
-            wait = Wait(JobRef(job_id), since, time.time() + left, proven_since=since if settles else None)
-            if asked is not None:
-                wait = replace(wait, request_id=asked.request_id, verb=str(asked.verb))
-            raise Waiting(f"waiting: {step}", wait) from None
-
-    def begun(self, step: str) -> float:
-        """Start time of a step in seconds since the epoch, even if an earlier process began the step."""
-        return self.once(f"{step}, since", time.time)
-
-    def state(self, started: Started) -> dict[str, Any]:
-        return {"done": self.done, "started": started.messages()}

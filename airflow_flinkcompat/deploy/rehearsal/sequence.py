@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.redeploy.run import Waiting, new_id
+from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.rehearsal.place import (
     COMING_SECONDS,
     Cluster,
@@ -36,8 +36,6 @@ from airflow_flinkcompat.deploy.rehearsal.report import (
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
-    Journal,
-    Paused,
     Restored,
     RestoreRefused,
     RestoreRunner,
@@ -48,7 +46,8 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     require_running,
 )
 from airflow_flinkcompat.deploy.rehearsal.rows import compare_state_rows
-from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal, Paused
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.model.engine import line_of
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -193,7 +192,7 @@ class _Run:
         return replace(found, job_id=self.job_id, live=self._live(), basis=tuple(self.basis), left=tuple(left))
 
     def _find(self, watcher: Watcher, old: Checked, proposed: Checked) -> Rehearsal:
-        savepoint = self._savepoint(watcher)
+        savepoint = self.runner.savepoint(watcher, self.job_id, self.options.savepoint_directory, self.log)
         saved = self._stored_operators(savepoint, self.job_id)
         self._say(f"control: {self.old.source} from {savepoint}")
         try:
@@ -241,18 +240,6 @@ class _Run:
 
     def _say(self, line: str) -> None:
         self.once(f"said: {line}", lambda: self.log(line))
-
-    def _savepoint(self, watcher: Watcher) -> Snapshot:
-        def ask() -> str:
-            self.log(f"taking a savepoint of {self.job_id}, which keeps running")
-            asked = Operation(Verb.SAVEPOINT, new_id(), self.job_id)
-            watcher.announce(asked)
-            self.target.savepoint(self.job_id, asked.request_id, self.options.savepoint_directory)
-            return asked.request_id
-
-        request = self.once("savepoint requested", ask)
-        asked = Operation(Verb.SAVEPOINT, request, self.job_id)
-        return Snapshot(self.once("savepoint", lambda: self.runner.savepoint(watcher, asked)))
 
     def _restore(self, watcher: Watcher, checked: Checked, role: str, savepoint: Snapshot) -> Restored:
         def restored() -> list[str | None]:

@@ -13,13 +13,13 @@ from pathlib import Path
 from airflow_flinkcompat.deploy.rehearsal.place import COMING_SECONDS, Cluster, Watcher
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Inconclusive,
-    Journal,
     RestoreRefused,
     RestoreRunner,
     RunnableSide,
     Timeouts,
     check_side,
 )
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.target import ClusterOptions
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.stand_ins import StandInIds

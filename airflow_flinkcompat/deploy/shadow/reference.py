@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.rehearsal.place import ShadowTarget, Watcher
-from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot, with_state_of_the_query
+from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot, require_restored
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
@@ -22,14 +22,13 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 from airflow_flinkcompat.deploy.shadow.report import StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, WrittenSink, compare_rows, worst
 from airflow_flinkcompat.deploy.shadow.sources import source_ids
-from airflow_flinkcompat.deploy.target import Snapshot, SourceTable
+from airflow_flinkcompat.deploy.target import SourceTable
 from airflow_flinkcompat.exec_graph.stand_ins import IdsByStandIns, StandIns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import (
     partitions_by_reader,
     write_beginning,
-    write_renamed,
     write_replay,
     write_resumable,
 )
@@ -146,47 +145,23 @@ class ReferenceRuns:
         beginning, computed, state, replay, rows = (
             f"{self.folder}/{part}-{role}" for part in ("beginning", "computed", "state", "replay", "reference")
         )
-        discarding, storing = (script.ids[kind] for kind in (StandIns.DISCARDING, StandIns.STORING))
         write_beginning(self.first, beginning, ids)
-        write_renamed(beginning, beginning, discarding.with_stand_ins)
         private = f"{self.token}-{role}"
         catch_up = self.target.catch_up_run(job, f"flinkcompat-shadow-{private}-earliest")
-        own = self.target.location(self._caught_up(Checked(job, catch_up), beginning, computed, role))
+        checked = Checked(job, catch_up, script.ids[StandIns.DISCARDING])
+        name = f"{self.name} {role}earliest {self.token}"
+        _, own = self.runner.read_to_end(self.target, self.watcher, checked, name, beginning, computed, self.seconds)
         if catch_up.watermarks and partitions_by_reader(beginning, own) > 1:
             raise Inconclusive(
                 f"a subtask of {job.source} read several partitions of a topic with watermarks, so its last watermark "
                 "may differ from that of the live job. Use a parallelism of at least the number of partitions"
             )
-        write_renamed(own, own, discarding.real)
         write_resumable(own, self.first, state, ids)
         write_replay(state, self.last, replay, ids=ids)
-        write_renamed(replay, replay, storing.with_stand_ins)
         run = self.target.shadow_run(job, f"flinkcompat-shadow-{private}-reference", rows)
         self.log(f"{job.source} reads the rows between the savepoints from this state")
+        checked = Checked(job, run, script.ids[StandIns.STORING])
         name = f"{self.name} {role}reference {self.token}"
-        started = self.runner.run_to_end(
-            self.watcher, Checked(job, run), name, self.target.savepoint_at(replay), self.seconds
-        )
-        skipped = self.target.left_aside(started)
-        missing = frozenset() if skipped is None else storing.all_real(skipped)
-        lost = with_state_of_the_query(each for each in read_snapshot(own) if each.id in missing)
-        if skipped is None or lost:
-            names = ", ".join(each.name or each.id for each in lost) or "unknown"
-            raise Inconclusive(
-                f"with stand-ins for the sinks, {job.source} does not restore all of its own state ({names})"
-            )
+        started = self.runner.run_to_end(self.watcher, checked, name, replay, self.seconds)
+        require_restored(self.runner, checked, started, read_snapshot(own))
         return [(sink, f"{rows}/{number}") for number, sink in enumerate(run.sinks)]
-
-    def _caught_up(self, checked: Checked, beginning: str, folder: str, role: str) -> Snapshot:
-        """Savepoint of the script after it has read all rows up to the first savepoint, in ``folder``."""
-        done = self.runner.read_to_end(
-            self.target,
-            self.watcher,
-            checked,
-            f"{self.name} {role}earliest {self.token}",
-            self.target.savepoint_at(beginning),
-            folder,
-            self.seconds,
-        )
-        assert done.savepoint is not None
-        return done.savepoint

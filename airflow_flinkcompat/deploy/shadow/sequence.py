@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, StateNotKept
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.rehearsal.place import (
     COMING_SECONDS,
     Cluster,
@@ -28,11 +27,15 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     remove_folder,
     slots_of,
 )
-from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot, with_names, with_state_of_the_query
+from airflow_flinkcompat.deploy.rehearsal.report import (
+    read_snapshot,
+    require_restored,
+    with_names,
+    with_state_of_the_query,
+)
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
-    Journal,
     RestoreRefused,
     RestoreRunner,
     RunnableSide,
@@ -41,6 +44,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     job_of,
     require_running,
 )
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, named_columns
 from airflow_flinkcompat.deploy.shadow.live_rows import wait_for_rows
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
@@ -49,18 +53,15 @@ from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, WrittenSink, c
 from airflow_flinkcompat.deploy.shadow.sources import moved_files, source_operators
 from airflow_flinkcompat.deploy.target import (
     JobRef,
-    Operation,
     ShadowRun,
     SinkTable,
-    Snapshot,
     SourceTable,
     SourceTables,
-    Verb,
 )
 from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, IdsByStandIns, StandIns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.replay import write_renamed, write_replay
+from airflow_flinkcompat.savepoint.replay import write_replay
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.migration import SavepointMigration
@@ -211,7 +212,7 @@ class _ShadowRun:
             self._plan(self.migration)
         self.named = named_columns(self.target, old, new, self.options.plan_dir, self.plan)
         for side, ids in zip(sides, self.named.stand_ins, strict=True):
-            side.ids = ids
+            side.ids, side.checked = ids, replace(side.checked, ids=ids[StandIns.STORING])
         self.log(
             f"the live job takes two savepoints, {self.options.seconds:.0f} s apart. Then old and new script read the "
             f"rows of this time again, one after the other, each with {slots} slot{'s' * (slots != 1)} and with "
@@ -261,21 +262,13 @@ class _ShadowRun:
         finally:
             self.log("cleaning up")
             left = watcher.end(self.target, self.options.timeouts.clean_up, coming)
-            if not left:  # otherwise the watcher removes the folder after the jobs
-                left = self._removed_folder()
         return replace(found, job_id=self.job_id, seconds=(self.waited, old.seconds, new.seconds), left=tuple(left))
 
-    def _removed_folder(self) -> list[str]:
-        try:
-            remove_folder(self.folder)
-        except Exception as error:  # a store raises errors of its own library
-            return [f"the folder {self.folder} ({type(error).__name__})"]
-        return []
-
     def _compare(self, watcher: Watcher, old: _Version, new: _Version) -> ShadowReport:
-        first = self._savepoint(watcher)
+        live, runner = (watcher, self.job_id, self.options.savepoint_directory, self.log), self.runner
+        first = runner.savepoint(*live, "first savepoint")
         self.waited = wait_for_rows(self.target, self.job_id, self.options.seconds, self.options.until_rows, self.log)
-        last = self._savepoint(watcher)
+        last = runner.savepoint(*live, "last savepoint")
         begin, end = (self.target.location(each) for each in (first, last))
         replay = f"{self.folder}/savepoint"
         write_replay(begin, end, replay)
@@ -287,14 +280,8 @@ class _ShadowRun:
                 f"the old script was refused at {refused.at}. Make sure that job {self.job_id} runs this script with "
                 f"the same settings. {refused}"
             ) from None
-        skipped = self._skipped(control, old)
-        if strange := with_state_of_the_query(each for key, each in stored.items() if key in skipped):
-            names = ", ".join(each.name or each.id for each in strange)
-            raise Inconclusive(
-                f"with stand-ins for the sinks, even the old script does not restore all state of the query ({names}). "
-                f"Make sure that {old.checked.version.source} is the script of job {self.job_id}, with the settings of "
-                "its start"
-            )
+        hint = f". Make sure that this is the script of job {self.job_id}, with the settings of its start"
+        skipped = require_restored(runner, old.checked, control, stored.values(), hint)
         start, migrated = self._migrated(replay)
         try:
             proposed = self._run(watcher, new, "new", start)
@@ -305,7 +292,7 @@ class _ShadowRun:
             return ShadowReport(ShadowFinding.REFUSED, str(refused), at=refused.at, migration=migrated)
         if migrated is not None:
             stored = {each.id: each for each in read_snapshot(start)}
-        lost = (stored[key] for key in sorted(self._skipped(proposed, new) - skipped) if key in stored)
+        lost = (stored[key] for key in sorted(runner.left_aside(new.checked, proposed) - skipped) if key in stored)
         if dropped := with_state_of_the_query(lost):
             # The run ignores unclaimed state, because stand-ins replace the sinks. A redeploy does not.
             names = ", ".join(each.name or each.id for each in dropped)
@@ -346,7 +333,7 @@ class _ShadowRun:
         if not isinstance(self.target, SourceTables):
             return {}
         found = source_operators(self.target.describe(job), self.target.sources(version.job).tables)
-        real = version.ids[StandIns.STORING].real
+        real = version.checked.ids.real
         return found if job == self.job_id else {real(id) or id: table for id, table in found.items()}
 
     def _state(
@@ -373,26 +360,10 @@ class _ShadowRun:
         self.log("migrating the savepoint for the new script")
         return folder, MigrationReport.from_dict(self.migration.write(replay, folder, None))
 
-    def _savepoint(self, watcher: Watcher) -> Snapshot:
-        self.log(f"taking a savepoint of {self.job_id}, which keeps running")
-        asked = Operation(Verb.SAVEPOINT, new_id(), self.job_id)
-        watcher.announce(asked)
-        self.target.savepoint(self.job_id, asked.request_id, self.options.savepoint_directory)
-        return self.runner.savepoint(watcher, asked)
-
     def _run(self, watcher: Watcher, version: _Version, role: str, savepoint: str) -> JobRef:
         self.log(f"{version.checked.version.source} reads the rows again")
-        renamed = f"{self.folder}/start-{new_id()}"
-        write_renamed(savepoint, renamed, version.ids[StandIns.STORING].with_stand_ins)
         begin = time.monotonic()
         name = f"{self.name} shadow {role} {self.token}"
-        start = self.target.savepoint_at(renamed)
-        job = self.runner.run_to_end(watcher, version.checked, name, start, self.options.run_seconds)
+        job = self.runner.run_to_end(watcher, version.checked, name, savepoint, self.options.run_seconds)
         version.seconds = time.monotonic() - begin
         return job
-
-    def _skipped(self, job: JobRef, version: _Version) -> frozenset[str]:
-        found = self.target.left_aside(job)
-        if found is None:
-            raise Inconclusive(f"the log of {self.target} does not show which state job {job} restored")
-        return version.ids[StandIns.STORING].all_real(found)

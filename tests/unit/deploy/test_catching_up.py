@@ -21,6 +21,8 @@ from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration
 from airflow_flinkcompat.exec_graph.model import RestoreEffect, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS
+from tests.unit.deploy.rehearsal.test_restoring import Watched
+from tests.unit.deploy.test_migration import Live
 
 NEW: Any = SimpleNamespace(source="new.sql")
 CLUSTER: Any = SimpleNamespace(shadow_target=SimpleNamespace(jobs=lambda: ()))
@@ -116,7 +118,7 @@ def test_a_script_that_cannot_catch_up_is_migrated_after_the_stop(
     said: list[str] = []
     with ExitStack() as opened:
         made = migration(said, opened)
-        made._cluster = SimpleNamespace(location=TargetLocation())
+        made._cluster = SimpleNamespace(location=TargetLocation(), target=Live(None, Watched()))
         assert made._prepare_catch_up(opened.enter_context, f"{tmp_path}/savepoint") is None
     assert said == [
         "the savepoint of the stop is migrated, because the new script cannot catch up: a source has watermarks"

@@ -15,7 +15,7 @@ import pytest
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import DeployRefused, savepoint_writing
 from airflow_flinkcompat.deploy import migration as module
-from airflow_flinkcompat.deploy.errors import DeployError, TargetError
+from airflow_flinkcompat.deploy.errors import DeployError, SavepointFailed, TargetError
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.savepoint_writing import SavepointWriting
 from airflow_flinkcompat.deploy.target import Operation, SnapshotStats, Verb, VertexState
@@ -26,6 +26,7 @@ from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
+from tests.unit.deploy.rehearsal.test_restoring import Watched
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "migrations"
 ADDED = FOLDER / "a-metric-is-added-to-a-tumbling-window"
@@ -149,16 +150,24 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
 class Live:
     """A target that takes a savepoint of the live job, which lies at ``place``; None: it fails to."""
 
-    def __init__(self, place: Path | None) -> None:
-        self.place, self.disposed = place, list[str]()
+    def __init__(self, place: Path | None, watcher: Watched) -> None:
+        self.place, self.watcher, self.disposed = place, watcher, list[str]()
 
     def savepoint(self, job: str, request_id: str, directory: str | None) -> Operation:
+        assert self.watcher.started.operations == {request_id: Operation(Verb.SAVEPOINT, request_id, job)}
         if self.place is None:
             raise TargetError("the job restarts")
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
 
     def poll(self, operation: Operation) -> Operation:
+        if self.place is None:
+            raise SavepointFailed("there is no such savepoint")
         return replace(operation, snapshot=str(self.place))
+
+    def _never(self, *_: Any) -> Any:
+        raise AssertionError("only savepoints of the live job are taken")
+
+    engine = validate = start = stop = status = running = cancel = restored_from = _never
 
     def location(self, snapshot: str) -> str:
         return snapshot
@@ -185,15 +194,16 @@ class Live:
         return SimpleNamespace(free=4, total=4)
 
 
-def with_live_job(made: Any, place: Path | None) -> Live:
-    made._live = "job-1"
-    made._cluster.target = made._cluster.restore_test_target = target = Live(place)
+def with_live_job(made: Any, place: Path | None, monkeypatch: pytest.MonkeyPatch) -> Live:
+    made._live, watcher = "job-1", Watched()
+    monkeypatch.setattr(module, "Watcher", lambda _, *, own: own and watcher)
+    made._cluster.target = made._cluster.restore_test_target = target = Live(place, watcher)
     return target
 
 
 def test_the_plan_is_compared_with_a_savepoint_of_the_live_job(monkeypatch: pytest.MonkeyPatch) -> None:
     made, said = of(monkeypatch)
-    target = with_live_job(made, ADDED / "old")
+    target = with_live_job(made, ADDED / "old", monkeypatch)
     assert made.prepare() is None
     assert said[-3:-1] == [
         "taking a savepoint of job job-1, which keeps running",
@@ -203,9 +213,19 @@ def test_the_plan_is_compared_with_a_savepoint_of_the_live_job(monkeypatch: pyte
     assert target.disposed == [str(ADDED / "old")]
 
 
+def test_the_savepoint_of_the_live_job_is_announced_until_it_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child process deletes it if this process is killed before it is complete, or while it is read."""
+    made, _ = of(monkeypatch)
+    target = with_live_job(made, ADDED / "old", monkeypatch)
+    with made.compared() as place:
+        (announced,) = target.watcher.started.operations.values()
+        assert (announced.snapshot, place, target.disposed) == (str(ADDED / "old"), str(ADDED / "old"), [])
+    assert not target.watcher.started.operations
+
+
 def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch)
-    target = with_live_job(made, FOLDER / "a-metric-is-added-to-sessions" / "old")
+    target = with_live_job(made, FOLDER / "a-metric-is-added-to-sessions" / "old", monkeypatch)
     with pytest.raises(
         DeployRefused, match=r"the job keeps running, .*the old plan has this operator, .*, but the savepoint"
     ):
@@ -226,7 +246,7 @@ def test_where_no_live_savepoint_can_be_had_the_one_of_the_stop_is_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, said = of(monkeypatch)
-    with_live_job(made, None)
+    with_live_job(made, None, monkeypatch)
     assert made.prepare() is None
     assert said[-2] == "the plan is compared later, with the savepoint of the stop: the job restarts"
     assert re.match(r"Expected downtime: about \d+ min for 12\.0 GB of state \(stop ", said[-1])

@@ -15,8 +15,8 @@ from airflow_flinkcompat.deploy.flink import second_readers
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
-from airflow_flinkcompat.deploy.rehearsal.restoring import Paused
 from airflow_flinkcompat.deploy.rehearsal.sequence import rehearse
+from airflow_flinkcompat.deploy.rehearsal.waiting import Paused
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.model import RehearsalFinding

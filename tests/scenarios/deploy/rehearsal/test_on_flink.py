@@ -24,8 +24,8 @@ from airflow_flinkcompat.airflow.triggers.deploy import FlinkRehearsalTrigger
 from airflow_flinkcompat.deploy import ApiError, Wait
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
-from airflow_flinkcompat.deploy.rehearsal.restoring import Paused
 from airflow_flinkcompat.deploy.rehearsal.sequence import rehearse
+from airflow_flinkcompat.deploy.rehearsal.waiting import Paused
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import RehearsalFinding

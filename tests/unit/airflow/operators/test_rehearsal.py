@@ -25,7 +25,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, RehearsedEntry
 from airflow_flinkcompat.deploy.rehearsal import sequence
 from airflow_flinkcompat.deploy.rehearsal.report import Rehearsal
-from airflow_flinkcompat.deploy.rehearsal.restoring import Paused
+from airflow_flinkcompat.deploy.rehearsal.waiting import Paused
 from airflow_flinkcompat.model import JobSpec, RehearsalFinding
 from tests.support.airflow.operators.fakes import Run, script
 from tests.support.airflow.operators.versions import TaskDeferralError

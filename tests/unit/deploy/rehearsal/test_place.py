@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from airflow_flinkcompat.deploy.rehearsal import place
 from airflow_flinkcompat.deploy.rehearsal.place import Started, Watcher, clean_up
-from airflow_flinkcompat.deploy.target import Operation, Verb
+from airflow_flinkcompat.deploy.target import JobRef, Operation, Verb
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from dev.services.csv_job import wait_for
 from tests.unit.deploy.flink.test_clients import Server, error, jobmanager, ok
+from tests.unit.deploy.rehearsal.test_restoring import Watched
+from tests.unit.deploy.test_migration import Live
 
 JOB = "a" * 32
 # The pretended server tells no ids of 32 digits apart.
@@ -104,6 +110,42 @@ def test_what_cannot_be_cleaned_up_is_told() -> None:
     one = Operation(Verb.STOP, "t", ONE, "file:/s/1")
     (left,) = clean_up(target(server), started(one), timeout=0.5)
     assert "IOException: full" in left
+
+
+def test_folders_are_deleted_after_all_jobs(tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (tmp_path / "file").write_text("no folder")
+    never = {f"GET /jobs/{LIVE}/savepoints/asked": [ok(status={"id": "IN_PROGRESS"})]}
+    announced = started(Operation(Verb.SAVEPOINT, "asked", LIVE))
+    announced.folders += [folder.as_uri(), "unknown://x"]
+    (left,) = clean_up(target(Server(never)), announced, timeout=0.1)
+    assert (left, folder.exists()) == ("the savepoint asked of job live-job is still being written", True)
+    announced.operations.clear()
+    (left,) = clean_up(target(Server({})), announced, timeout=0.1)
+    assert (left.split(" (")[0], folder.exists()) == ("the folder unknown://x", False)
+    assert announced.folders == ["unknown://x"]
+
+
+class Sharing(Live):
+    """A target that shares a cluster. The live job has another id there."""
+
+    def shared_cluster(self) -> Any:
+        raise AssertionError("the savepoint was announced by the id of the target itself")
+
+    shared_job = shared_cluster
+
+
+def test_a_savepoint_of_the_target_itself_is_deleted_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, asked = Sharing(tmp_path, Watched()), Operation(Verb.SAVEPOINT, "1" * 32, JobRef("orders"))
+    said = io.StringIO()
+    monkeypatch.setattr(place.subprocess, "Popen", lambda *_, **__: SimpleNamespace(stdin=said))
+    Watcher(TargetLocation(), own=True).announce(asked)
+    monkeypatch.setattr(place.sys, "stdin", io.StringIO(said.getvalue()))
+    monkeypatch.setattr(place.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(place, "open_target", lambda _: nullcontext(found))
+    assert place.main() == 0
+    assert found.disposed == [str(tmp_path)]
 
 
 class _Cluster(BaseHTTPRequestHandler):

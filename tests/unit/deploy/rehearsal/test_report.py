@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator, read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator, read_snapshot, require_restored
+from airflow_flinkcompat.deploy.rehearsal.restoring import Checked, Inconclusive, RestoreRunner, Timeouts
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
+from airflow_flinkcompat.deploy.target import JobRef
+from airflow_flinkcompat.exec_graph.stand_ins import StandInIds
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.metadata import parse_metadata
 from airflow_flinkcompat.savepoint.operator_parts import OperatorPart
@@ -43,6 +49,18 @@ def test_a_name_or_else_the_state_shows_the_part_of_an_operator() -> None:
         ("", unknown): unknown,
     }
     assert {key: StoredOperator("a" * 32, key[0], True, key[1]).part for key in parts} == parts
+
+
+@pytest.mark.parametrize(("known", "by_state"), [(True, OperatorPart.UNKNOWN), (False, OperatorPart.QUERY)])
+def test_state_of_the_query_must_be_restored(known: bool, by_state: OperatorPart) -> None:
+    """A plan shows which operators belong to the query, or else their names and state."""
+    query, sink = StoredOperator("a" * 32, "", True, by_state), StoredOperator("b" * 32, "k[5]: Writer", True)
+    side, target = SimpleNamespace(source="a.sql"), SimpleNamespace(left_aside=lambda job: frozenset(job.split()))
+    checked = Checked(cast(Any, side), cast(Any, None), StandInIds({query.id: query.id} if known else {}, frozenset()))
+    runner = RestoreRunner(cast(Any, target), Timeouts(), Journal())
+    assert require_restored(runner, checked, JobRef(sink.id), (query, sink)) == {sink.id}
+    with pytest.raises(Inconclusive, match=rf"a\.sql does not restore all state of the query \({query.id}\)\. Look$"):
+        require_restored(runner, checked, JobRef(f"{query.id} {sink.id}"), (query, sink), ". Look")
 
 
 def test_unreadable_savepoints_say_why(tmp_path: Path) -> None:

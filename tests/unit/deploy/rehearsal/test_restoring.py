@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,26 +11,29 @@ import pytest
 from airflow_flinkcompat.deploy import DeployError, JobStatus, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
-from airflow_flinkcompat.deploy.rehearsal import restoring
+from airflow_flinkcompat.deploy.rehearsal import restoring, waiting
 from airflow_flinkcompat.deploy.rehearsal.place import Started, Watcher
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Inconclusive,
-    Journal,
     RestoreRefused,
     RestoreRunner,
     Timeouts,
     Unanswered,
 )
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Slots, Snapshot, Verb
+from airflow_flinkcompat.exec_graph.stand_ins import StandInIds
+from airflow_flinkcompat.savepoint.store import copy_savepoint, read_metadata
 from dev.benchmarks.rehearsal import Script
 
+SAVED = Path(__file__).parents[3] / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window" / "old"
 SIDE = Script("INSERT INTO k SELECT x FROM s;", {}, "new.sql")
 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restoring, "_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(waiting, "_AGAIN_SECONDS", 0.1)
     monkeypatch.setattr(restoring, "_REASON_SECONDS", 0.1)
 
 
@@ -42,6 +46,7 @@ class Place:
     error: DeployError | None = None
     at_restore: bool = False
     written: bool = True
+    skipped: frozenset[str] | None = frozenset({"d" * 32, "e" * 32, "f" * 32})
     done: list[Any] = field(default_factory=list)
 
     def start(self, name: str, savepoint: str, request_id: str, *, ignore_unclaimed: bool) -> Operation:
@@ -69,19 +74,36 @@ class Place:
     def slots(self) -> Slots:
         return Slots(0, 2)
 
+    def location(self, snapshot: str) -> str:
+        return snapshot
+
+    def savepoint_at(self, location: str) -> str:
+        return location
+
+    def left_aside(self, _job: str) -> frozenset[str] | None:
+        return self.skipped
+
     def cancel(self, job: str) -> None:
         self.done.append(("cancelled", job))
         self.status_now = replace(self.status_now, state="CANCELED")
 
 
 class Watched:
+    """A watcher without a process."""
+
     def __init__(self) -> None:
         self.started = Started()
 
     def announce(self, operation: Operation) -> None:
         self.started.take(operation)
 
-    end = Watcher.end
+    def announce_folder(self, folder: str) -> None:
+        self.started.folders.append(folder)
+
+    def dismiss(self) -> None:
+        """Without a process, nothing is to be ended."""
+
+    end, leave = Watcher.end, dismiss
 
 
 def restored(place: Place, watcher: Watched, **timeouts: Any) -> Any:
@@ -143,13 +165,33 @@ def test_what_each_end_means(name: str) -> None:
 
 
 def test_a_savepoint_that_takes_long_is_waited_for_elsewhere() -> None:
-    with pytest.raises(Waiting) as waiting:
+    with pytest.raises(Waiting) as raised:
         restored(Place(written=False), Watched(), savepoint=600, here=0.0)
-    wait = waiting.value.wait
+    wait = raised.value.wait
     assert (wait.job_id, wait.verb, wait.request_id is not None) == ("job-7", "stop", True)
-    with pytest.raises(Waiting) as waiting:
+    with pytest.raises(Waiting) as raised:
         restored(Place(JobStatus(JobRef("job-7"), "n", "CREATED")), Watched(), start=600, here=0.0)
-    assert waiting.value.wait.request_id is None
+    assert raised.value.wait.request_id is None
+
+
+def test_a_job_starts_with_the_ids_of_its_stand_ins(tmp_path: Path) -> None:
+    """From a copy of the metadata, which is deleted in the end. Its caller knows only the real ids."""
+    saved, place, watcher = str(SAVED), Place(), Watched()
+    (real, *_) = (each.id for each in read_metadata(saved).operators)
+    folder = tmp_path / "saved"
+    copy_savepoint(saved, folder)
+    checked = Checked(SIDE, place, StandInIds({real: "d" * 32}, frozenset({"f" * 32})))  # type: ignore[arg-type]
+    runner = RestoreRunner(place, Timeouts(settle=0.0), Journal())  # type: ignore[arg-type]
+    job = runner.restore(watcher, checked, "n", Snapshot(str(folder)), None).job_id  # type: ignore[arg-type]
+    (copy,) = watcher.started.folders
+    assert place.done[0] == ("started", "n", copy, True)
+    assert copy.startswith(f"{folder}-")
+    assert {each.id for each in read_metadata(copy).operators} > {"d" * 32}
+    assert {each.id for each in read_metadata(str(folder)).operators} > {real}
+    assert runner.left_aside(checked, job) == {real, "e" * 32}
+    place.skipped = None
+    with pytest.raises(Inconclusive, match="does not show which state job job-7 restored"):
+        runner.left_aside(checked, job)
 
 
 def test_a_strict_submission_is_cancelled() -> None:

@@ -11,12 +11,15 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
+from airflow_flinkcompat.deploy import JobStatus
+from airflow_flinkcompat.deploy.rehearsal import restoring
+from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive, RestoreRunner, Timeouts
+from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.shadow import reference
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
 from airflow_flinkcompat.deploy.shadow.report import StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding
-from airflow_flinkcompat.deploy.target import SinkTable
+from airflow_flinkcompat.deploy.target import JobRef, Operation, SinkTable, Snapshot, Verb
 from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, StandInIds, StandIns
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.metadata import OperatorState, SavepointMetadata
@@ -28,18 +31,29 @@ DISCARDING, STORING, WRITER = "d" * 32, "e" * 32, "f" * 32
 
 
 class WithStandIns:
-    """A target and its runner, which records the operators of each savepoint from which a job starts."""
+    """A target and its watcher, which records the operators of each savepoint from which a job starts."""
 
     def __init__(self, last: str, aggregate: str) -> None:
         self._last, self._aggregate = last, aggregate
         self.started: list[dict[str, bool]] = []
+        self.announced: list[str] = []
         self.skipped: frozenset[str] = frozenset()
 
     def catch_up_run(self, _job: JobSpec, _private: str) -> Any:
-        return SimpleNamespace(watermarks=False)
+        return SimpleNamespace(watermarks=False, start=self._start)
 
     def shadow_run(self, _job: JobSpec, _private: str, _rows: str) -> Any:
-        return SimpleNamespace(sinks=("totals",))
+        return SimpleNamespace(sinks=("totals",), start=self._start)
+
+    def announce(self, _operation: Operation) -> None: ...
+
+    def announce_folder(self, folder: str) -> None:
+        self.announced.append(folder)
+
+    def status(self, job: JobRef) -> JobStatus:
+        return JobStatus(job, "run", "RUNNING" if "earliest" in job else "FINISHED", tasks_running=True)
+
+    def cancel(self, job: JobRef) -> None: ...
 
     def savepoint_at(self, location: str) -> str:
         return location
@@ -50,21 +64,21 @@ class WithStandIns:
     def left_aside(self, _job: str) -> frozenset[str]:
         return self.skipped
 
-    def _start(self, savepoint: str) -> None:
+    def _start(self, name: str, savepoint: str, request: str, *, ignore_unclaimed: bool) -> Operation:
+        assert ignore_unclaimed
         self.started.append({each.id: each.has_state for each in read_metadata(savepoint, headers=True).operators})
+        return Operation(Verb.START, request, JobRef(name))
 
-    def read_to_end(self, _t: Any, _w: Any, _c: Any, _name: str, savepoint: str, folder: str, _s: float) -> Any:
+    def native_savepoint(self, job: JobRef, request: str, folder: str) -> None:
         """The job's own savepoint, in which the operators have the ids of a job that discards rows."""
-        self._start(savepoint)
         own = f"{folder}/own"
         write_renamed(self._last, own, lambda id: DISCARDING if id == self._aggregate else id)
         head = read_metadata(own, headers=True)
         _write(own, replace(head, operators=(*map(_named, head.operators), replace(head.operators[0], id=WRITER))))
-        return SimpleNamespace(savepoint=own)
+        self._own = own
 
-    def run_to_end(self, _w: Any, _c: Any, _name: str, savepoint: str, _seconds: float) -> str:
-        self._start(savepoint)
-        return "job"
+    def poll(self, asked: Operation) -> Operation:
+        return replace(asked, snapshot=Snapshot(self._own))
 
 
 def _named(operator: OperatorState) -> OperatorState:
@@ -75,7 +89,8 @@ def _write(folder: str, head: SavepointMetadata) -> None:
     (Path(folder) / "_metadata").write_bytes(head.to_bytes())
 
 
-def test_state_gets_the_ids_of_each_kind_of_stand_ins(tmp_path: Path) -> None:
+def test_state_gets_the_ids_of_each_kind_of_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restoring, "reached_end", lambda _: True)
     first, last = topics(tmp_path, (3, 8))
     source, aggregate = (each.id for each in read_metadata(last).operators if each.has_state)
     ids = {
@@ -83,15 +98,17 @@ def test_state_gets_the_ids_of_each_kind_of_stand_ins(tmp_path: Path) -> None:
         StandIns.STORING: StandInIds({source: source, aggregate: STORING}, frozenset()),
     }
     target: Any = WithStandIns(last, aggregate)
-    runs = ReferenceRuns(target, target, None, first, last, str(tmp_path), "run", "1", 1.0, print)  # type: ignore[arg-type]
+    runner = RestoreRunner(target, Timeouts(), Journal())
+    runs = ReferenceRuns(target, runner, target, first, last, str(tmp_path), "run", "1", 1.0, print)
     script = FromStoredState(JobSpec("SELECT 1"), (), ids)
     assert runs._rows(script, "new", {source: source}) == [("totals", f"{tmp_path}/reference-new/0")]
     beginning, replay = target.started
     assert beginning == {source: True}
     assert {id for id, has_state in replay.items() if has_state} == {source, STORING}
     assert WRITER not in replay, "the stand-in of the first run"
+    assert [Path(each).name[:-33] for each in target.announced] == ["beginning-new", "replay-new"], "the renamed copies"
     target.skipped = frozenset({STORING})
-    with pytest.raises(Inconclusive, match="does not restore all of its own state"):
+    with pytest.raises(Inconclusive, match="does not restore all state of the query"):
         runs._rows(script, "new", {source: source})
 
 

@@ -9,12 +9,11 @@ from typing import Any, cast
 import pytest
 
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
-from airflow_flinkcompat.deploy.rehearsal.restoring import Inconclusive
+from airflow_flinkcompat.deploy.rehearsal.restoring import Checked, Inconclusive
 from airflow_flinkcompat.deploy.shadow import sequence
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.deploy.target import JobRef
-from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS
 from airflow_flinkcompat.savepoint.operator_parts import OperatorPart
 
 STATE = "a" * 32
@@ -40,11 +39,10 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compare:
         run: Any = sequence._ShadowRun(
             cast(Any, None), cast(Any, target), JobRef("live"), "live", sequence.ShadowOptions(), "/root", print
         )
-        run._savepoint = lambda _: "savepoint"
+        run.runner.savepoint = lambda *_: "savepoint"
         run._run = lambda _watcher, _version, role, _start: role
-        side: Any = SimpleNamespace(
-            ids=UNKNOWN_IDS, written=(), checked=SimpleNamespace(version=SimpleNamespace(source="a.sql"))
-        )
+        checked = Checked(cast(Any, SimpleNamespace(source="a.sql")), cast(Any, None))
+        side: Any = SimpleNamespace(written=(), checked=checked)
         found: ShadowReport = run._compare(None, side, side)
         return found
 
@@ -60,7 +58,10 @@ WHOLE = "GroupAggregate(groupBy=[b], select=[b, COUNT(*) AS n])"
 )
 def test_state_of_the_query_is_restored_or_the_run_ends(compared: Compare, name: str, by_state: OperatorPart) -> None:
     assert compared(name, by_state, ()).finding is ShadowFinding.EQUAL
-    with pytest.raises(Inconclusive, match="even the old script does not restore all state"):
+    with pytest.raises(
+        Inconclusive,
+        match=r"a\.sql does not restore all state of the query .* Make sure that this is the script of job live",
+    ):
         compared(name, by_state, ("old", "new"))
     found = compared(name, by_state, ("new",))
     assert (found.finding, found.at, [each.id for each in found.dropped]) == (ShadowFinding.REFUSED, "submit", [STATE])
