@@ -179,7 +179,7 @@ def cancel_leftovers(target: TrialTarget, name: str, kind: str, longest: float, 
 
 @dataclass
 class Started:
-    """Announced operations by request id, kept because a JobManager forgets their outcomes, and announced folders."""
+    """Announced folders, and operations by request id. A JobManager forgets their outcomes after minutes."""
 
     operations: dict[str, Operation] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
@@ -230,7 +230,7 @@ _COMING_SECONDS = 60.0
 def clean_up(
     target: LiveTarget, started: Started, *, timeout: float = SECONDS, coming: float = _COMING_SECONDS
 ) -> list[str]:
-    """Cancel jobs, delete savepoints, then folders. Return what remains; ``coming``: seconds to wait for new jobs."""
+    """Cancel jobs, delete savepoints and folders, and return what remains; ``coming``: time for new jobs."""
     begin = time.monotonic()
 
     def step() -> list[str]:

@@ -88,7 +88,7 @@ def job_of(version: RunnableSide) -> JobSpec:
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked version of the script that can run next to the live job; ``ids``: its ids with these stand-ins."""
+    """A version of the script that can run next to the live job; ``ids``: its operator ids with stand-ins."""
 
     version: RunnableSide
     test: RestoreTest
@@ -180,9 +180,9 @@ class RestoreRunner(SavepointTaker):
         self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
     def run_to_end(self, watcher: Watcher, checked: Checked, name: str, savepoint: str, timeout: float) -> JobRef:
-        """Run the script from a savepoint, by path or URI, until the job ends by itself; ``timeout`` in seconds.
+        """Run the script from a savepoint (path or URI) until the job ends by itself.
 
-        Raises RestoreRefused, Inconclusive, SavepointUnreadable.
+        ``timeout`` in seconds. Raises RestoreRefused, Inconclusive, SavepointUnreadable.
         """
         start = self._target.savepoint_at(savepoint)
         job_id = JobRef(self._submit(watcher, checked, name, start, ignore=True))
@@ -246,7 +246,7 @@ class RestoreRunner(SavepointTaker):
         return None
 
     def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
-        """Announce a job to the watcher and submit it. Raises RestoreRefused, Inconclusive, SavepointUnreadable."""
+        """Announce a job and submit it. Raises RestoreRefused, Inconclusive and SavepointUnreadable."""
         start = Operation(Verb.START, new_id())
         if savepoint is not None and checked.ids.ids:
             savepoint = self._renamed(watcher, checked.ids, savepoint)
