@@ -34,6 +34,8 @@ from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.savepoint.replay import write_replay, write_resumable
 from airflow_flinkcompat.savepoint.store import METADATA, place, read_metadata
 
+PAUSE_SECONDS = 2.6
+"""Seconds that a catch-up adds to the pause of a plain resume (``make bench-switch``, 2026-11-30)."""
 _SHORT_SECONDS = 10.0
 _MOST_ROUNDS = 5
 """Limits of the rounds. A round that took more than half of the former one is also the last one."""

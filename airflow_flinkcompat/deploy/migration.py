@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from uuid import uuid4
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
-from airflow_flinkcompat.deploy.catching_up import CatchUp, folder_of_rounds, latest_round
+from airflow_flinkcompat.deploy.catching_up import PAUSE_SECONDS, CatchUp, folder_of_rounds, latest_round
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StateNotKept
 from airflow_flinkcompat.deploy.ledger.ledger import LedgerConflict
 from airflow_flinkcompat.deploy.plans import downtime_by_checkpoint
@@ -26,7 +26,7 @@ from airflow_flinkcompat.exec_graph.migration import Accept, Migration, Migratio
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.migration.computed import StateComputer
-from airflow_flinkcompat.migration.downtime import expected_downtime
+from airflow_flinkcompat.migration.downtime import Downtime, expected_downtime
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.migration.writing import (
     require_predicted_state,
@@ -91,7 +91,7 @@ class SavepointMigration(SavepointWriting):
 
     With ``catch_up``, a savepoint of the running job is migrated. Next to that job, a job with stand-in sinks reads the
     rows up to the stop (``deploy/catching_up``). If that fails after the stop, the savepoint of the stop is
-    migrated.
+    migrated. If ``catch_up`` is True, this is done only if a migration after the stop would take longer.
     """
 
     def __init__(
@@ -111,20 +111,22 @@ class SavepointMigration(SavepointWriting):
         savepoint_directory: str | None = None,
         hold: Callable[[AbstractContextManager[None]], None] | None = None,
         planner: Callable[[], Cluster] | None = None,
-        catch_up: bool = False,
+        catch_up: bool | Literal["always"] = False,
     ) -> None:
         super().__init__(old, new, cluster, live, plan_dir=plan_dir, rehearsed=rehearsed, log=log, planner=planner)
         self._catch_up, self._caught_up = catch_up, False
         self._at_least, self._accepted, self._workers, self._history = at_least, accepted, workers, history
         self._savepoint_directory, self._hold = savepoint_directory, hold
         self._prepared: str | None = None
+        self._expected: Downtime | None = None
+        self._observed = Timeouts().settle if rehearsed else None
 
     def prepare(self) -> str | None:
         """Do the base class's preparation, compare the old plan with a live savepoint, and prepare history."""
         super().prepare()
         with self.compared() as place:
             if place is not None and self._hold is not None:
-                if self._catch_up:
+                if self._catch_up == "always" or (self._catch_up and self._pays_off()):
                     self._prepared = self._prepare_catch_up(self._hold, place)
                 if self._prepared is None and self._history is not None and self._computes:
                     self._prepared = self._prepare_history(self._history, self._hold, place)
@@ -155,6 +157,18 @@ class SavepointMigration(SavepointWriting):
         if self._caught_up:
             return "a job of the new script restored this state, and read all rows up to the stop"
         return super().rehearse(savepoint)
+
+    def _pays_off(self) -> bool:
+        """True if a catch-up causes a shorter pause than the steps after the stop that it replaces."""
+        if self._computes or self._expected is None:  # the time to compute state from history is unknown
+            return True
+        saved = self._expected.rewrite + self._expected.rehearse
+        if saved <= PAUSE_SECONDS:
+            self._log(
+                f"the savepoint of the stop is migrated, because this takes about {saved:.1f} s, and a catch-up "
+                f"{PAUSE_SECONDS} s"
+            )
+        return saved > PAUSE_SECONDS
 
     def _prepare_catch_up(self, hold: Callable[[AbstractContextManager[None]], None], place: str) -> str | None:
         """Migrate a savepoint of the running job, and catch up. None if the script cannot catch up."""
@@ -211,7 +225,8 @@ class SavepointMigration(SavepointWriting):
                 seconds = time.monotonic() - begin
                 self._compare(require_predicted_state, place)
                 self._log(f"the savepoint of job {self._live} contains the state that its plan predicts")
-                self._log(str(expected_downtime(self._migration, place, stop=seconds, rehearsed=self._rehearsed)))
+                self._expected = expected_downtime(self._migration, place, stop=seconds, rehearsed=self._observed)
+                self._log(str(self._expected))
             yield place
         finally:
             watcher.end(target, _END_SECONDS)
@@ -220,7 +235,7 @@ class SavepointMigration(SavepointWriting):
         self._log(f"the plan is compared later, with the savepoint of the stop: {why}")
         with suppress(DeployError):
             if self._live and (
-                found := downtime_by_checkpoint(self._cluster.target, self._live, rehearsed=self._rehearsed)
+                found := downtime_by_checkpoint(self._cluster.target, self._live, rehearsed=self._observed)
             ):
                 self._log(str(found))
 

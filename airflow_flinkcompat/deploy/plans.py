@@ -65,7 +65,7 @@ def _snapshots(target: Target, job: JobRef, left: Iterable[Snapshot | None]) -> 
     yield from filter(None, left)
 
 
-def downtime_by_checkpoint(target: Target, job: JobRef, *, rehearsed: bool) -> Downtime | None:
+def downtime_by_checkpoint(target: Target, job: JobRef, *, rehearsed: float | None) -> Downtime | None:
     """Expected downtime by the last checkpoint; None if its size is unknown. Raises DeployError."""
     # Import numba late.
     from airflow_flinkcompat.migration.downtime import Downtime, Rewriting, StateSize

@@ -75,15 +75,19 @@ class Downtime:
     start: float
 
     @classmethod
-    def of(cls, sizes: Iterable[StateSize], *, stop: float | None = None, rehearsed: bool = False) -> Downtime:
-        """Expected downtime. ``stop``: measured seconds; ``rehearsed``: True to add a rehearsal."""
+    def of(cls, sizes: Iterable[StateSize], *, stop: float | None = None, rehearsed: float | None = None) -> Downtime:
+        """Expected downtime. ``stop``: measured seconds.
+
+        ``rehearsed``: seconds for which a rehearsal observes its job, or None without a rehearsal.
+        """
         sizes = tuple(sizes)
         rates = REWRITE_RATES if COMPILED else PLAIN_RATES
         of_slot = sum(each.bytes / max(1, each.subtasks) for each in sizes) / _MB
         stop = STOP_SECONDS + of_slot / STOP_RATE if stop is None else stop
         start = START_SECONDS + of_slot / START_RATE
         rewrite = sum(each.bytes / _MB / rates[each.rewriting] for each in sizes)
-        return cls(sum(each.bytes for each in sizes), stop, rewrite, start + stop if rehearsed else 0, start)
+        rehearse = 0 if rehearsed is None else start + rehearsed + stop
+        return cls(sum(each.bytes for each in sizes), stop, rewrite, rehearse, start)
 
     def __str__(self) -> str:
         rehearse = f"rehearse {_about(self.rehearse)}, " if self.rehearse else ""
@@ -100,7 +104,7 @@ class Downtime:
 
 
 def expected_downtime(
-    made: Migration, savepoint: str, *, stop: float | None = None, rehearsed: bool = False
+    made: Migration, savepoint: str, *, stop: float | None = None, rehearsed: float | None = None
 ) -> Downtime:
     """Expected downtime, by the metadata of a savepoint; without the computation of state from history."""
     stored = {each.id: each for each in read_metadata(savepoint).operators}

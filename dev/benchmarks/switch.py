@@ -154,7 +154,8 @@ def switch(flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, new: Sid
     with ExitStack() as opened:
         migration = SavepointMigration(
             Side.of(head.job), new, Cluster(target, location), head.job_id, at_least=MigrationExtent.WHOLE,
-            plan_dir=None, rehearsed=False, log=_log.info, hold=opened.enter_context, catch_up=mode == "catch up",
+            plan_dir=None, rehearsed=False, log=_log.info, hold=opened.enter_context,
+            catch_up="always" if mode == "catch up" else False,
         )  # fmt: skip
         deploy(target, ledger, new, start_mode="migrated", review=Review("incompatible"), migration=migration, **common)
 

@@ -491,11 +491,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         """Sentence about the expected downtime of a migration, by the job's last checkpoint; "" if unknown."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.plans import downtime_by_checkpoint
+        from airflow_flinkcompat.deploy.rehearsal.restoring import Timeouts
 
         if not (report.migration and report.keeps_state and "migrate" in self.branches and head.job_id):
             return ""
         tasks = map(self.dag.get_task, summaries.downstream(self, TaskRole.DEPLOY))
-        rehearsed = any(getattr(each, "rehearse", False) for each in tasks)
+        rehearsed = Timeouts().settle if any(getattr(each, "rehearse", False) for each in tasks) else None
         try:
             with self.hook.get_conn() as target:
                 found = downtime_by_checkpoint(target, head.job_id, rehearsed=rehearsed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -51,6 +51,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             history. None: 20.
         catch_up: Migrate a savepoint of the running job, and let a job with stand-in sinks read the rows up to the
             stop. The downtime then does not depend on the time of the migration. Every source position must be kept.
+            True: only if a migration after the stop would take longer than a catch-up. ``always``: for any size of the
+            state.
         check_task_id: As for FlinkSqlDeployOperator. All other arguments of FlinkSqlDeployOperator are accepted, except
             for ``start_mode``, ``hand_over``, ``source_offsets``, ``allow_ended``, ``plan_only`` and ``plan_to``.
     """
@@ -71,7 +73,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         spark_master: str | None = None,
         history: Mapping[str, str] | None = None,
         sample: int | None = None,
-        catch_up: bool = False,
+        catch_up: bool | Literal["always"] = False,
         **kwargs: Any,
     ) -> None:
         for name in kwargs:
@@ -81,6 +83,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             raise ValueError("spark_master needs Spark, and spark is False: omit one of them")
         if sample is not None and sample < 0:
             raise ValueError(f"sample: {sample!r} is not a number of keys: write 0 or more")
+        if catch_up not in (True, False, "always"):
+            raise ValueError(f"catch_up: {catch_up!r} is unknown: write true, false or always")
         super().__init__(start_mode=self.start_modes[0].value, **kwargs)
         self.plan_dir = plan_dir
         self.rehearse = rehearse

@@ -206,7 +206,7 @@ class MigrateTable(StartTable, total=False):
 
     plan_dir: str | None
     rehearse: bool
-    catch_up: bool
+    catch_up: bool | Literal["always"]
     spark: bool | None
     spark_master: str | None
     history: Mapping[str, str] | None

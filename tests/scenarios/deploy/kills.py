@@ -211,7 +211,7 @@ class Attempt:
             history=self.history,
             hold=opened.enter_context,
             log=print,
-            catch_up=self.catch_up,
+            catch_up="always" if self.catch_up else False,
         )
 
     def hit_at(

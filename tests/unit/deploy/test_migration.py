@@ -24,6 +24,7 @@ from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.migration.downtime import Downtime
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from tests.unit.deploy.rehearsal.test_restoring import Watched
@@ -221,6 +222,37 @@ def test_the_savepoint_of_the_live_job_is_announced_until_it_is_deleted(monkeypa
         (announced,) = target.watcher.started.operations.values()
         assert (announced.snapshot, place, target.disposed) == (str(ADDED / "old"), str(ADDED / "old"), [])
     assert not target.watcher.started.operations
+
+
+@pytest.mark.parametrize(
+    ("when", "rewrite", "rehearse", "caught_up"),
+    [
+        (True, 2.5, 0, False),
+        (True, 2.7, 0, True),
+        (True, 0.1, 8, True),
+        ("always", 0.1, 0, True),
+        (False, 90, 90, False),
+    ],
+)
+def test_a_job_catches_up_if_that_takes_less_time_than_a_migration_after_the_stop(
+    when: bool | str, rewrite: float, rehearse: float, caught_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, said = of(monkeypatch)
+    with_live_job(made, ADDED / "old", monkeypatch)
+    monkeypatch.setattr(module, "expected_downtime", lambda *_, **__: Downtime(1 << 20, 1, rewrite, rehearse, 2))
+    monkeypatch.setattr(SavepointMigration, "_prepare_catch_up", lambda *_: "rounds")
+    made._catch_up, made._hold = when, print
+    assert made.prepare() == ("rounds" if caught_up else None)
+    numbers = "the savepoint of the stop is migrated, because this takes about 2.5 s, and a catch-up 2.6 s"
+    assert (numbers in said) == (when is True and not caught_up)
+
+
+def test_state_from_history_catches_up_whatever_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of its computation is not predicted."""
+    made, _ = of(monkeypatch)
+    monkeypatch.setattr(SavepointMigration, "_computes", True)
+    made._expected = Downtime(0, 0, 0, 0, 0)
+    assert made._pays_off()
 
 
 def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

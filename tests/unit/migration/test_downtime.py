@@ -46,7 +46,7 @@ def test_steps_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, value)
     sizes = StateSize(400_000_000, 4, Rewriting.FIXED), StateSize(200_000_000, 1, Rewriting.MOVED)
     assert Downtime.of(sizes) == Downtime(600_000_000, stop=1 + 3, rewrite=4 + 4, rehearse=0, start=3 + 30)
-    assert Downtime.of(sizes, rehearsed=True).rehearse == 3 + 30 + 1 + 3
+    assert Downtime.of(sizes, rehearsed=5).rehearse == 3 + 30 + 5 + 1 + 3
     assert Downtime.of(sizes, stop=7.5).stop == 7.5
     steps = {"stop_seconds": 1, "rewrite_seconds": 0, "rehearse_seconds": 0, "start_seconds": 3}
     assert Downtime.of(()).to_dict() == {"bytes": 0, **steps}

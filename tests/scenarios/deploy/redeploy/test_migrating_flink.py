@@ -171,7 +171,7 @@ def test_the_new_script_catches_up_before_the_stop(
             wait_for(lambda: len(changes(files)) == 3, "the next row is written")
 
     with ExitStack() as opened:
-        entry = migrated(local_flink, target, ledger, new, log=log, catch_up=True, hold=opened.enter_context)
+        entry = migrated(local_flink, target, ledger, new, log=log, catch_up="always", hold=opened.enter_context)
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert entry.start.savepoint == done.migrated_to
     assert done.evidence == ("a job of the new script restored this state, and read all rows up to the stop",)
@@ -202,9 +202,9 @@ def copying(files: Files, *metrics: str) -> Script:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("catch_up", [False, True], ids=["rewritten", "caught-up"])
+@pytest.mark.parametrize("catch_up", [False, "always"], ids=["rewritten", "caught-up"])
 def test_a_statement_set_whose_operator_ids_differ_with_stand_ins(
-    catch_up: bool, local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+    catch_up: Any, local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
     """The template and the jobs with stand-ins have other operator ids. No row is lost or written twice."""
     copies = Files(files.root / "copies")
@@ -254,7 +254,7 @@ def test_a_run_that_is_killed_while_it_catches_up_is_resumed(
 
     def attempted() -> None:
         with ExitStack() as opened:
-            migrated(local_flink, target, ledger, new, catch_up=True, hold=opened.enter_context)
+            migrated(local_flink, target, ledger, new, catch_up="always", hold=opened.enter_context)
 
     with monkeypatch.context() as patched:
         patched.setattr(CatchUp, "advance", killed)

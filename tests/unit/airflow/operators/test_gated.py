@@ -119,6 +119,7 @@ def test_a_shadow_run_comes_between_the_check_and_a_start_from_state() -> None:
     assert dag.get_edge_info("shadow", "approve")["label"].endswith("incompatible or different rows")
     assert dag.get_task("migrate").catch_up
     assert not made(migrate=True).get_task("migrate").catch_up
+    assert made(migrate={"catch_up": "always"}).get_task("migrate").catch_up == "always"
     assert edges(made(start_mode="savepoint", shadow={"duration": "1min"})) == edges(made())
     placed = made(start_mode="shadow", check={"plan_dir": "/p"}, migrate={"savepoint_directory": "/s"})
     assert [getattr(placed.get_task("shadow"), key) for key in ("plan_dir", "savepoint_directory")] == ["/p", "/s"]

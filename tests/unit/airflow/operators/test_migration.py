@@ -280,8 +280,10 @@ def test_a_master_belongs_to_spark() -> None:
         )  # fmt: skip
 
 
-def test_a_sample_is_of_keys() -> None:
+def test_wrong_arguments_are_refused() -> None:
     given = {"task_id": "migrate", "deployment": "orders", "script": "orders.sql", "ledger": "/ledger"}
+    with pytest.raises(ValueError, match="catch_up: 'sometimes' is unknown: write true, false or always"):
+        FlinkStateMigrationOperator(**given, catch_up="sometimes")
     with pytest.raises(ValueError, match="sample: -1 is not a number of keys: write 0 or more"):
         FlinkStateMigrationOperator(**given, sample=-1)
     checked = Summary("orders", "migrate", "", "flink", None, history={"orders": ""})
