@@ -54,13 +54,7 @@ class LiveTarget(Target, LiveSavepoints, SavepointStore, Protocol):
 
 
 @runtime_checkable
-class TrialTarget(
-    LiveTarget,
-    RestoreObservations,
-    JobDescriptions,
-    JobHistories,
-    Protocol,
-):
+class TrialTarget(LiveTarget, RestoreObservations, JobDescriptions, JobHistories, Protocol):
     """A target that observes trial jobs, and removes them and their savepoints."""
 
 

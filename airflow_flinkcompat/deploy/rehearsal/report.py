@@ -80,20 +80,9 @@ def with_state_of_the_query(operators: Iterable[StoredOperator]) -> tuple[Stored
 def require_restored(
     runner: RestoreRunner, checked: Checked, job: JobRef, stored: Iterable[StoredOperator], hint: str = ""
 ) -> frozenset[str]:
-    """Check that a job with stand-ins for its sinks has restored all state of the query.
+    """Check that a job with stand-ins restored all state of the query, and return the ids that it skipped.
 
-    Args:
-        runner: The runner that started the job.
-        checked: The script of the job.
-        job: The job.
-        stored: Operators of the savepoint that the job must restore, unless they belong to sinks.
-        hint: Sentence for the error.
-
-    Returns:
-        The ids of all operators of the savepoint that the job did not restore.
-
-    Raises:
-        Inconclusive: The job did not restore all state of the query, or this is unknown.
+    ``stored`` are the operators of the savepoint. Raises Inconclusive, with ``hint``.
     """
     skipped = runner.left_aside(checked, job)
     held = [each for each in stored if each.id in skipped and each.has_state]

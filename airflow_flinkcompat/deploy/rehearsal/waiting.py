@@ -91,12 +91,7 @@ class SavepointTaker:
         self._target, self._savepoint_seconds, self._journal = target, seconds, journal
 
     def savepoint(
-        self,
-        watcher: Watcher,
-        job: JobRef,
-        directory: str | None,
-        log: Callable[[str], None],
-        step: str = "savepoint",
+        self, watcher: Watcher, job: JobRef, directory: str | None, log: Callable[[str], None], step: str = "savepoint"
     ) -> Snapshot:
         """Take a savepoint of a job, which keeps running; ``step``: its name in the journal.
 
