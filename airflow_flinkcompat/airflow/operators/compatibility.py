@@ -181,32 +181,30 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         super()._before_rendering(jinja_env)
         self._folders = [Path(root) for root in getattr(jinja_env.loader, "searchpath", ())]
 
-    def execute(self, context: Context) -> Any:
+    def execute(self, context: Context) -> None:
         """Check and branch; raises AirflowFailException for a script or arguments that cannot be checked."""
-        return self._check_or_wait(context, time.time() + self.gateway_timeout)
+        self._check_or_wait(context, time.time() + self.gateway_timeout)
 
-    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> None:
         """Resume after a wait in the triggerer; the files are read again.
 
         Args:
             context: Airflow's context of the task.
             event: Event of the trigger. ``until``: seconds since the epoch after which the task fails. ``silent``: True
                 if the target did not answer the triggerer at least once.
-
-        Returns:
-            The result of :meth:`execute`.
         """
         # If the target answers the triggerer but not the worker, the task must not wait again.
-        return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
+        self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
 
-    def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
+    def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> None:
         """Check and branch, or defer until the target answers; ``until`` is in seconds since the epoch."""
         from airflow_flinkcompat.airflow.triggers.deploy import SqlGatewayTrigger
         from airflow_flinkcompat.deploy import DeployError
 
         with readable_errors():
             try:
-                return self._check_and_branch(context)
+                self._check_and_branch(context)
+                return
             except DeployError as error:
                 if not (self.deferrable and may_wait and error.unanswered):
                     raise
@@ -217,7 +215,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         trigger = SqlGatewayTrigger(self.flink_conn_id, until, target=self.target)
         self.defer(trigger=trigger, method_name="execute_complete")
 
-    def _check_and_branch(self, context: Context) -> Any:
+    def _check_and_branch(self, context: Context) -> None:
         ledger = self.open_ledger()
         self._record_carried_out(context, ledger)
         head = ledger.head()
@@ -228,7 +226,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         telemetry.count(f"check.{summary.outcome or summary.branch}", self.deployment)
         summary = self._record_check(context, ledger, new, summary)
         summaries.push(context, summary)
-        return self.do_branch(context, self.branches.get(summary.branch) or None)
+        # A return value would replace the summary if no downstream task is skipped.
+        self.do_branch(context, self.branches.get(summary.branch) or None)
 
     def _record_carried_out(self, context: Context, ledger: Ledger) -> None:
         """If a plan was carried out, record its job, which is then the old side of the check."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BranchMixIn
 
@@ -116,7 +116,7 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         folders = {name: getattr(self, name) or None for name in ("savepoint_directory", "plan_dir")}
         return ShadowPolicy.of({**vars(self), **folders})
 
-    def execute(self, context: Context) -> Any:
+    def execute(self, context: Context) -> None:
         """Make the shadow run, and branch. Raises AirflowFailException for a target without shadow runs."""
         with readable_errors():
             summary = summaries.pull(context, self, self.check_task_id)
@@ -129,9 +129,9 @@ class FlinkShadowRunOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 entry = self._run(context, summary, side)
                 branch = str(entry.branch)
                 result = {**entry.shadow, "branch": branch, "deployment": self.deployment, "new_sha256": side.sha256}
-                # A task that skips downstream tasks pushes no return value.
                 context["ti"].xcom_push(key=summaries.RETURN_VALUE, value=result)
-        return self.do_branch(context, self.branches.get(branch) or None)
+        # A return value would replace the result if no downstream task is skipped.
+        self.do_branch(context, self.branches.get(branch) or None)
 
     def _migrates(self, summary: Summary) -> bool:
         """True if only a migration keeps the state, so the checked script starts from a migrated savepoint."""

@@ -58,23 +58,25 @@ class Run:
 
     def execute(self, task: Any) -> Any:
         """What the task returned; for a task that branched, the sorted ids of those skipped."""
-        return self._skipped(task.execute, self.render(task))
+        return self._skipped(task, task.execute, self.render(task))
 
     def complete(self, task: Any, event: Mapping[str, Any]) -> Any:
-        return self._skipped(task.execute_complete, self.render(task), event)
+        return self._skipped(task, task.execute_complete, self.render(task), event)
 
     def asset_events(self, task_id: str) -> dict[str, Mapping[str, Any]]:
         """The URI of each asset that a task told of, with what its event says."""
         accessors = self.events[task_id]._dict.values()
         return {each.dest_asset_key.uri: each.extra for one in accessors for each in one.asset_alias_events}
 
-    @staticmethod
-    def _skipped(step: Any, *arguments: Any) -> Any:
+    def _skipped(self, task: Any, step: Any, *arguments: Any) -> Any:
         from tests.support.airflow.operators.versions import (
             DownstreamTasksSkipped,  # the scripts of this module need no Airflow
         )
 
         try:
-            return step(*arguments)
+            returned = step(*arguments)
         except DownstreamTasksSkipped as skipped:
-            return sorted(task if isinstance(task, str) else task[0] for task in skipped.tasks)
+            return sorted(each if isinstance(each, str) else each[0] for each in skipped.tasks)
+        if returned is not None:
+            self.pushed[task.task_id, "return_value"] = returned  # as Airflow does
+        return returned

@@ -66,7 +66,7 @@ class Question:
     def _resume(self, said: dict[str, Any]) -> Any:
         context = self.run.render(self.task)
         kwargs = self.parked.kwargs or {}
-        return self.run._skipped(partial(self.task.execute_complete, **kwargs), context, said)
+        return self.run._skipped(self.task, partial(self.task.execute_complete, **kwargs), context, said)
 
     def asks_again(self, option: str, user: Any, **form: Any) -> None:
         before = len(self.questions)

@@ -61,7 +61,7 @@ def test_a_decision_is_counted_with_the_time_that_it_took(deployed: Site, sent: 
     answered = event(RESTART, {"id": "7", "name": "ada"})
     asked = {"at": answered["responded_at"].timestamp() - 90, "until": None, "escalates_at": None, "answers": []}
     context = run.render(tasks["approve"])
-    run._skipped(tasks["approve"].execute_complete, context, answered, asked)
+    run._skipped(tasks["approve"], tasks["approve"].execute_complete, context, answered, asked)
     assert sent["flinkcompat.decision.restart"] == 1
     assert sent["flinkcompat.decision.duration"] == timedelta(seconds=90)
 
