@@ -20,6 +20,8 @@ OnExpected = Literal["ask", "switch"]
 ON_EXPECTED: tuple[OnExpected, ...] = get_args(OnExpected)
 SHADOWED_OUTCOMES = ("compatible", "partial", "unknown")
 """Outcomes of a check that lead to a shadow run by default."""
+CHANGED = "changed"
+"""Name in place of a column, for all columns that the change names."""
 _FROM_STATE = ("resume", "approve")
 """Branches of a check that may start the new script from the unchanged savepoint."""
 
@@ -64,6 +66,11 @@ class ShadowPolicy:
             raise ValueError(f"when: {unknown[0]!r} is not one of {', '.join(Outcome)}")
         if self.on_expected not in ON_EXPECTED:
             raise ValueError(f"on_expected: {self.on_expected!r} is not one of {', '.join(ON_EXPECTED)}")
+        if CHANGED in self.expect and self.on_expected == "switch":
+            raise ValueError(
+                "expect: 'changed' is for values that a person has looked at; list the columns, or use on_expected = "
+                "'ask'"
+            )
         for name in ("savepoint_directory", "plan_dir"):
             if not isinstance(getattr(self, name), str | None):
                 raise ValueError(f"{name}: a text is needed")

@@ -427,14 +427,14 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     def _approver(self, context: Context, summary: Summary) -> tuple[str | None, str | None]:
         """Approver and reason. Raises AirflowFailException if the decision does not allow this start."""
-        decided, by, reason = summary.branch, None, None
-        if summary.branch == "approve" and (found := self._approvals()):
-            answers = (context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION) for task_id in found)
-            answer = next((row for row in answers if row and row.get("new_sha256") == summary.new_sha256), None)
-            if answer is None:
-                raise AirflowFailException(f"this version of {self.deployment} was not approved by {', '.join(found)}")
+        decided, by, reason, found = summary.branch, None, None, self._approvals()
+        # A person may also decide after a shadow run, whatever the branch of the check.
+        answers = (context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION) for task_id in found)
+        if answer := next((row for row in answers if row and row.get("new_sha256") == summary.new_sha256), None):
             # Approvals of earlier releases have no reason.
             decided, by, reason = str(answer["choice"]), str(answer["by"]), answer.get("reason")
+        elif summary.branch == "approve" and found:
+            raise AirflowFailException(f"this version of {self.deployment} was not approved by {', '.join(found)}")
         if decided == "reject":
             raise AirflowFailException(
                 f"the decision on {self.deployment} is 'reject': do not connect that branch to a deploy task"

@@ -342,7 +342,8 @@ def _changes(folder: str, form: str) -> dict[str, str]:
 def _sink_table(path: TablePath, declared: nodes.CreateTable) -> SinkTable:
     columns = {column.this.name: column.args["kind"].sql(dialect=Flink) for column in _sink_columns(declared)}
     keys = (names for each in declared.args.get("constraints") or () for names in (each.expressions,))
-    return SinkTable(path, columns, tuple(name.name for names in keys for name in names))
+    partitions = tuple(name.name for name in declared.args.get("partitioned_by") or ())
+    return SinkTable(path, columns, tuple(name.name for names in keys for name in names), partitions)
 
 
 def _sink_columns(declared: nodes.CreateTable) -> Iterator[nodes.PhysicalColumn]:

@@ -130,6 +130,8 @@ class ReferenceRuns:
             unstable = {pair[0][0].path: _unstable_columns(pair, expected) for pair in pairs}
             pairs = _pairs(new, self._rows(new, "new", ids))
             sinks = tuple(_difference(pair, unstable.get(pair[0][0].path, ())) for pair in pairs)
+            if not any(sum(each.compared) for each in sinks):
+                raise Inconclusive(f"{new.job.source} wrote no row. Choose a longer time, in which it writes rows")
         except (DeployError, SavepointUnreadable) as error:
             why = f"{_DELETED}: " if _OUT_OF_RANGE in str(error) else ""
             return StateComparison(ShadowFinding.INCONCLUSIVE, f"{why}{error}")

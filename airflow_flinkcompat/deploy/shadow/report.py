@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -184,10 +184,13 @@ class ShadowReport:
                 return "could not tell"
 
 
-def _uncompared(sinks: Iterable[SinkDifference]) -> str:
-    """The limit of a finding: columns that were not compared; "" without such columns."""
+def _uncompared(sinks: Collection[SinkDifference]) -> str:
+    """The limits of a finding: columns that were not compared, and sinks without rows; "" without limits."""
     names = "; ".join(f"{', '.join(each.not_compared)} of {each.sink}" for each in sinks if each.not_compared)
-    return names and f". Columns of only one script are not compared: {names}"
+    empty = ", ".join(each.sink for each in sinks if not any(each.compared))
+    return (names and f". Columns of only one script are not compared: {names}") + (
+        empty and f". Neither script wrote a row to {empty}"
+    )
 
 
 _SCRIPTS = ("by the old script", "by the new script")

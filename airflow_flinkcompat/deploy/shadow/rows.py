@@ -20,13 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.shadow.written_rows import WrittenRows, column, contains_decimals
+from airflow_flinkcompat.deploy.shadow.written_rows import WrittenRows, column, has_nested_numbers
 from airflow_flinkcompat.deploy.target import SinkTable
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns, SinkPath
+from airflow_flinkcompat.model.shadow import CHANGED
 from airflow_flinkcompat.model.text import sql_text
 
-CHANGED = "changed"
-"""Name in place of a column, for all columns that the change names."""
 SHOWN = 20
 """Number of differing rows that are shown of each sink."""
 _NUMERIC = re.compile(r"(TINYINT|SMALLINT|INT|INTEGER|BIGINT|DEC|DECIMAL|NUMERIC|FLOAT|DOUBLE)\b", re.IGNORECASE)
@@ -205,18 +204,18 @@ class _Comparison:
         (before, old_folder), (after, new_folder) = old, new
         self._sink = before
         self._columns = [name for name in before.columns if name in after.columns]
-        self._expected = {name for name in self._columns if {name, f"{before.name}.{name}"} & {*wanted.expected}}
+        self._expected = {name for name in self._columns if {*names_of(before, name)} & {*wanted.expected}}
         self._changed = None if wanted.changed is None else wanted.changed.get(before.path)
         self._all_changed = wanted.all_changed
         self._not_compared = tuple(name for name in {**before.columns, **after.columns} if name not in self._columns)
         self._keys = {*before.key, *after.key}
         tolerances = {name: _tolerance(before.columns[name], after.columns[name]) for name in self._columns}
         self._inexact = {name: tolerance for name, tolerance in tolerances.items() if tolerance}
-        nested = any(map(contains_decimals, (*before.columns.values(), *after.columns.values())))
+        nested = has_nested_numbers([*before.columns.values(), *after.columns.values()])
         kinds, others = ({name: side.columns[name] for name in self._columns} for side in (before, after))
         self._compared = (
-            WrittenRows(kinds, old_folder, self._inexact, nested).read(connection, "old"),
-            WrittenRows(others, new_folder, self._inexact, nested).read(connection, "new"),
+            WrittenRows(kinds, old_folder, before.partitions, self._inexact, nested).read(connection, "old"),
+            WrittenRows(others, new_folder, after.partitions, self._inexact, nested).read(connection, "new"),
         )
         key = before.key if before.key == after.key and self._keys <= {*self._columns} - self._expected else ()
         ordered = all(self._is_ordered(side, key) for side in _SIDES)
@@ -379,6 +378,19 @@ class _Comparison:
             )
         ((count,),) = self._connection.execute("SELECT count(*) FROM net").fetchall()
         return int(count)
+
+
+def names_of(sink: SinkTable, column: str) -> tuple[str, str]:
+    """The names of a column among the columns that may differ.
+
+    Args:
+        sink: The sink.
+        column: A column of the sink.
+
+    Returns:
+        ``column`` and ``sink.column``.
+    """
+    return column, f"{sink.name}.{column}"
 
 
 def _apart(names: Iterable[str], *taken: str) -> list[str]:

@@ -49,7 +49,14 @@ from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, na
 from airflow_flinkcompat.deploy.shadow.live_rows import wait_for_rows
 from airflow_flinkcompat.deploy.shadow.reference import FromStoredState, ReferenceRuns
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
-from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, WrittenSink, compare_rows, delete_rows, worst
+from airflow_flinkcompat.deploy.shadow.rows import (
+    ShadowFinding,
+    WrittenSink,
+    compare_rows,
+    delete_rows,
+    names_of,
+    worst,
+)
 from airflow_flinkcompat.deploy.shadow.sources import moved_files, source_operators
 from airflow_flinkcompat.deploy.target import (
     JobRef,
@@ -60,6 +67,7 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.exec_graph.stand_ins import UNKNOWN_IDS, IdsByStandIns, StandIns
 from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model.shadow import CHANGED
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.replay import write_replay
 
@@ -203,6 +211,10 @@ class _ShadowRun:
         """
         require_running(self.target, self.job_id)
         sides = self._version(old, "old"), self._version(new, "new")
+        sinks = [sink for side in sides for sink in side.sinks]
+        columns = {name for sink in sinks for each in sink.columns for name in names_of(sink, each)}
+        if unknown := [name for name in self.options.expected if name not in {*columns, CHANGED}]:
+            raise Inconclusive(f"no sink of either script has the expected column {', '.join(unknown)}")
         longest = self.options.run_seconds + self.options.timeouts.longest
         cancel_leftovers(self.target, self.name, "shadow", longest, self.log)
         slots = slots_of(self.target.describe(self.job_id))

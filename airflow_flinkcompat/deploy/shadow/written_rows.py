@@ -14,6 +14,7 @@ from airflow_flinkcompat.model.text import sql_text
 from airflow_flinkcompat.savepoint.store import place
 
 _DECIMAL = re.compile(r"\b(DECIMAL|DEC|NUMERIC)\b", re.IGNORECASE)
+_NESTED = re.compile(r"(ROW|ARRAY|MAP|MULTISET)\b", re.IGNORECASE)
 _PART = re.compile(r"part-.*-(\d+)-(\d+)")
 _LARGEST_LINE = 128 << 20
 _ESCAPED_IN_PATHS = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
@@ -32,12 +33,13 @@ def column(position: int) -> str:
 class WrittenRows:
     """The changes of one sink; ``columns``: Flink's type of each column to read.
 
-    ``inexact``: columns that are compared with a tolerance. ``nested``: a column of this or the other script contains
-    decimals in ROW, ARRAY, MAP or MULTISET.
+    ``partitions``: columns whose values are only in the paths of files. ``inexact``: columns that are compared with a
+    tolerance. ``nested``: :func:`has_nested_numbers` of the columns of both scripts.
     """
 
     columns: Mapping[str, str]
     folder: str
+    partitions: Collection[str] = ()
     inexact: Collection[str] = ()
     nested: bool = False
 
@@ -48,18 +50,19 @@ class WrittenRows:
         """
         names = "".join(f"{column(position)} VARCHAR, " for position in range(len(self.columns)))
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} ({names}deleted BOOLEAN, writer UBIGINT)")
-        files = _files(self.folder)
-        if not files:
+        if not self.folder or not (files := _files(root := place(self.folder))):
             return 0
         if files[0].protocol not in ("", "file"):
             connection.register_filesystem(files[0].fs)
-        values = "".join(f"{self._value(*each)}, " for each in enumerate(self.columns))
+        inside = f"substr(filename, {len(_address(root)) + 1})"
+        values = "".join(f"{self._value(*each, inside)}, " for each in enumerate(self.columns))
         connection.execute(
             # a subtask writes the rows of a key in order, but into a folder for each partition
             f"INSERT INTO {table} SELECT {values}row[1] = 'd', hash(regexp_replace(filename, '[0-9]+$', '')) FROM ("
             f"SELECT json_extract_string({self._line()}, [{', '.join(map(sql_text, self._paths()))}]) AS row, filename "
-            f"FROM read_ndjson_objects(?, filename = true, maximum_object_size = {_LARGEST_LINE}))",
-            [[file.path if file.protocol in ("", "file") else str(file) for file in files]],
+            "FROM read_ndjson_objects(?, filename = true, hive_partitioning = false, "
+            f"maximum_object_size = {_LARGEST_LINE}))",
+            [list(map(_address, files))],
         )
         ((count,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
         return int(count)
@@ -68,14 +71,16 @@ class WrittenRows:
         escaped = [name.replace("~", "~0").replace("/", "~1") for name in self.columns]
         return ["/op", *(f"/{image}/{name}" for image in ("before", "after") for name in escaped)]
 
-    def _value(self, position: int, name: str) -> str:
+    def _value(self, position: int, name: str, inside: str) -> str:
+        """SQL of a value; ``inside`` is SQL of the path of the row's file in the folder of the sink."""
+        if name in self.partitions:
+            folder = re.escape(_ESCAPED_IN_PATHS.sub(lambda match: f"%{ord(match[0]):02X}", name))
+            return f"nullif(regexp_extract({inside}, {sql_text(f'/{folder}=([^/]*)/')}, 1), '')"
         before = position + 2
         value = f"row[CASE row[1] WHEN 'd' THEN {before} ELSE {before + len(self.columns)} END]"
         if name in self._decimals():
             value = f"CASE WHEN contains({value}, '.') THEN rtrim(rtrim({value}, '0'), '.') ELSE {value} END"
-        # a partition's value is only in the path of its files
-        folder = re.escape(_ESCAPED_IN_PATHS.sub(lambda match: f"%{ord(match[0]):02X}", name))
-        return f"coalesce({value}, nullif(regexp_extract(filename, {sql_text(f'/{folder}=([^/]*)/')}, 1), ''))"
+        return value
 
     def _decimals(self) -> list[str]:
         return [name for name, kind in self.columns.items() if is_decimal(kind) and name not in self.inexact]
@@ -104,14 +109,22 @@ def is_decimal(kind: str) -> bool:
     return bool(_DECIMAL.match(kind))
 
 
-def contains_decimals(kind: str) -> bool:
-    """True if a type contains decimals, but is none."""
-    return not is_decimal(kind) and bool(_DECIMAL.search(kind))
+def has_nested_numbers(kinds: Collection[str]) -> bool:
+    """True if columns of these types have decimals, and one is ROW, ARRAY, MAP or MULTISET.
+
+    All numbers are then read as texts, because a field in a column can have the name of another column.
+    """
+    return any(map(_DECIMAL.search, kinds)) and any(map(_NESTED.match, kinds))
 
 
-def _files(folder: str) -> list[UPath]:
+def _address(file: UPath) -> str:
+    """The address of a file in DuckDB."""
+    return file.path if file.protocol in ("", "file") else str(file)
+
+
+def _files(root: UPath) -> list[UPath]:
     """The files of a sink in the order in which each subtask wrote them; none without a folder."""
-    if not folder or not (root := place(folder)).exists():
+    if not root.exists():
         return []
     numbered = [(match, file) for file in root.glob("**/*") if (match := _PART.fullmatch(file.name))]
     return [file for _, file in sorted(numbered, key=lambda each: (int(each[0][1]), int(each[0][2]), str(each[1])))]

@@ -222,11 +222,15 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class SinkTable:
-    """A table that a job writes; ``columns``: Flink's type by column, ``key``: columns of the primary key."""
+    """A table that a job writes; ``columns``: Flink's type by column.
+
+    ``key``: columns of the primary key. ``partitions``: columns whose values are only in the paths of files.
+    """
 
     path: TablePath
     columns: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -60,6 +60,7 @@ def test_a_deployment_makes_runs_on_request() -> None:
         ({"shadow": {"timeout": 60}}, "shadow.timeout: 60 is not a duration"),
         ({"shadow": {"expect": "revenue"}}, "shadow.expect: a list of texts is needed"),
         ({"shadow": {"when": ["partial", "compatibel"]}}, "shadow.when: 'compatibel' is not one of compatible"),
+        ({"shadow": {"on_expected": "switch", "expect": ["changed"]}}, "shadow.expect: 'changed' is for values that a"),
         ({"shadow": {"on_expected": "go"}}, "shadow.on_expected: 'go' is not one of ask, switch"),
         ({"shadow": {"savepoint_directory": 3}}, "shadow.savepoint_directory: a text is needed"),
         ({"shadow": {"until_rows": 0}}, "shadow.until_rows: 0 is not a number of rows"),

@@ -151,6 +151,20 @@ def test_the_approver_goes_into_the_ledger(deployed: Site) -> None:
     assert head.review.approved_by == "ada"
 
 
+def test_a_decision_after_a_shadow_run_counts_whatever_the_check_chose(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script() + "-- a comment", check={"redeploy_unchanged": True})
+    summary = run.pushed["check", "summary"]
+    assert summary["branch"] == "resume"
+    run.pushed["approve", "decision"] = {"choice": "reject", "by": "ada", "new_sha256": summary["new_sha256"]}
+    with pytest.raises(AirflowFailException, match="is 'reject'"):
+        run.execute(tasks["resume"])
+    run.pushed["approve", "decision"]["choice"] = "resume"
+    run.execute(tasks["resume"])
+    head = deployed.ledger.head()
+    assert head is not None
+    assert head.review.approved_by == "ada"
+
+
 def test_an_approval_of_another_version_is_no_approval(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5), check={"policy": {"incompatible": "approve"}})
     run.pushed["approve", "decision"] = {"choice": "restart", "by": "ada", "new_sha256": "another"}

@@ -196,3 +196,9 @@ def test_rows_that_differ_in_other_columns_have_no_control(compared: Any) -> Non
     found = compared([(KEYED, *CLOCK)], [(KEYED, *CLOCK)], ("revenue",))
     assert found.finding is ShadowFinding.INCONCLUSIVE
     assert "even the old script writes other rows" in found.reason
+
+
+def test_without_rows_nothing_is_known_about_the_state(compared: Any) -> None:
+    found = compared([(KEYED, *CLOCK)], [(KEYED, [], [])])
+    assert found.finding is ShadowFinding.INCONCLUSIVE
+    assert "wrote no row" in found.reason

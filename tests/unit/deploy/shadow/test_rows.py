@@ -133,7 +133,7 @@ def test_a_sink_of_only_one_script_differs_if_it_has_rows(tmp_path: Path) -> Non
 
 
 def test_values_of_partitions_are_in_paths(tmp_path: Path) -> None:
-    sink = SinkTable(("c", "d", "t"), {"who": "VARCHAR", "day": "VARCHAR"}, ("day",))
+    sink = SinkTable(("c", "d", "t"), {"who": "VARCHAR", "day": "VARCHAR"}, ("day",), ("day",))
     for side, name in (("old", "ann"), ("new", "ben")):
         written(tmp_path / side / "day=2026-01-01", [("c", (name,))], ("who",))
     (found,) = compare_rows([(sink, (tmp_path / "old").as_uri())], [(sink, (tmp_path / "new").as_uri())])
@@ -385,10 +385,41 @@ def test_rows_that_cannot_be_stored_have_no_result(tmp_path: Path) -> None:
 
 
 def test_a_name_of_a_partition_is_escaped_in_paths(tmp_path: Path) -> None:
-    sink = SinkTable(TOTALS, {"who": "STRING", "a=b": "STRING"})
+    sink = SinkTable(TOTALS, {"who": "STRING", "a=b": "STRING"}, partitions=("a=b",))
     sides = []
     for day in ("1", "2"):
         written(tmp_path / day / f"a%3Db={day}", [("c", ("ann",))], ("who",))
         sides.append([(sink, (tmp_path / day).as_uri())])
     (found,) = compare_rows(*sides)
     assert found.finding is ShadowFinding.DIFFERS
+
+
+@pytest.mark.parametrize(("above", "name"), [("", "json"), ("", "filename"), ("json=1", "day"), ("day=0", "day")])
+def test_a_value_of_a_partition_is_below_the_folder_of_the_sink(above: str, name: str, tmp_path: Path) -> None:
+    sink = SinkTable(TOTALS, {"who": "STRING", name: "STRING"}, partitions=(name,))
+    sides = []
+    for value in ("1", "2"):
+        folder = tmp_path / above / value
+        written(folder / f"{name}={value}", [("c", ("ann",))], ("who",))
+        sides.append([(sink, str(folder))])
+    assert compare_rows(sides[0], sides[0])[0].finding is ShadowFinding.EQUAL
+    (found,) = compare_rows(*sides)
+    assert (found.finding, found.differing) == (ShadowFinding.DIFFERS, 2)
+
+
+def test_a_folder_with_the_name_of_a_column_is_no_value(tmp_path: Path) -> None:
+    sink = SinkTable(TOTALS, {"who": "STRING", "region": "STRING"}, ("who",))
+    sides = []
+    for side, region in (("old", None), ("new", "eu")):
+        folder = tmp_path / "region=eu" / side
+        written(folder, [("c", ("ann", region))], ("who", "region"))
+        sides.append([(sink, str(folder))])
+    (found,) = compare_rows(*sides)
+    assert (found.finding, found.columns) == (ShadowFinding.DIFFERS, {"region": 1})
+
+
+def test_a_field_may_have_the_name_of_a_decimal(tmp_path: Path) -> None:
+    sink = SinkTable(TOTALS, {"total": "DECIMAL(10, 2)", "all": "ROW<total DOUBLE>"})
+    line = '{"before":null,"after":{"total":7.00,"all":{"total":1.0E10}},"op":"c"}'
+    old, new = ([(sink, stored(tmp_path / total, [line.replace("7.00", total)]))] for total in ("7.00", "7"))
+    assert compare_rows(old, new)[0].finding is ShadowFinding.EQUAL

@@ -13,7 +13,7 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import Checked, Inconclusive
 from airflow_flinkcompat.deploy.shadow import sequence
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
-from airflow_flinkcompat.deploy.target import JobRef
+from airflow_flinkcompat.deploy.target import JobRef, SinkTable
 from airflow_flinkcompat.savepoint.operator_parts import OperatorPart
 
 STATE = "a" * 32
@@ -76,3 +76,13 @@ def test_stand_ins_do_not_restore_the_state_of_sinks(compared: Compare) -> None:
 def test_state_of_an_unknown_operator_has_no_result(compared: Compare, skipping: tuple[str, ...]) -> None:
     with pytest.raises(Inconclusive, match=f"the savepoint stores no name of operator {STATE}, so it is unknown"):
         compared("", OperatorPart.UNKNOWN, skipping)
+
+
+def test_a_misspelled_expected_column_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence, "require_running", lambda *_: None)
+    sink = SinkTable(("c", "d", "totals"), {"revenue": "INT"})
+    options = sequence.ShadowOptions(expected=["totals.revenue", "changed", "revnue"])
+    run: Any = sequence._ShadowRun(cast(Any, None), cast(Any, None), JobRef("live"), "live", options, "/root", print)
+    run._version = lambda *_: SimpleNamespace(sinks=(sink,))
+    with pytest.raises(Inconclusive, match=r"no sink of either script has the expected column revnue$"):
+        run.check(None, None)
