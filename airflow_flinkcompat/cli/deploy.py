@@ -323,12 +323,12 @@ class _Redeploy:
     def _ask(self, checked: CheckedEntry | ShadowedEntry) -> NoReturn:
         """Print the possible decisions, each with its command, and exit with code 1."""
         from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
-        from airflow_flinkcompat.deploy.shadow.question import headline, is_equal
+        from airflow_flinkcompat.deploy.shadow.question import finding, headline
 
         again = shlex.join(_words_of_command())
         lines = [f"flinkcompat {again} --approve {each} --entry {checked.number} --reason '…'" for each in _CHOICES]
         why = f"the change is {checked.review.outcome}"
-        if isinstance(checked, ShadowedEntry) and not is_equal(checked):
+        if isinstance(checked, ShadowedEntry) and finding(checked) != "equal":
             why = f"the result of the shadow run is: {headline(checked)}"
         _refuse(
             f"{self.name}: a person must decide, because {why}. Nothing was changed. "

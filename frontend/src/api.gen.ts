@@ -815,6 +815,11 @@ export interface components {
              */
             at: string;
             /**
+             * Finding
+             * @description Finding on which a person decides, of the rows or of the state.
+             */
+            finding: string;
+            /**
              * Headline
              * @description Finding and its meaning in one line.
              */

@@ -1,4 +1,4 @@
-// The last shadow run of a change: its finding, and the first rows of each sink that differ.
+// The last shadow run of a change: its finding, and the first rows of each sink that differ, between scripts and states.
 import type { ShadowedVersion } from "./api";
 import { React } from "./host";
 import { Ago, Badge, Facts, Prose, Section, Table, Visible, type Tone } from "./ui";
@@ -11,8 +11,11 @@ type DifferingRow = Record<string, Value>;
 interface SinkResult {
   sink: string;
   finding: string;
-  old_changes: number;
-  new_changes: number;
+  /** Numbers of changes, by the names in `Sides`. */
+  old_changes?: number;
+  new_changes?: number;
+  stored_changes?: number;
+  reference_changes?: number;
   by_key: boolean;
   differing: number;
   columns: Record<string, number>;
@@ -36,8 +39,34 @@ interface ShadowResult {
   dropped: { id: string; name: string | null }[];
   left: string[];
   unnamed: string;
-  state?: { headline: string } | null;
+  state?: { finding: string; headline: string; sinks?: SinkResult[] } | null;
 }
+
+type Changes = "old_changes" | "new_changes" | "stored_changes" | "reference_changes";
+
+/** Both sides of a comparison: their names, and in rows their short names. The suffix follows names of sinks. */
+interface Sides {
+  suffix: string;
+  changes: [[string, Changes], [string, Changes]];
+  labels: [string, string];
+}
+
+const SCRIPTS: Sides = {
+  suffix: "",
+  changes: [
+    ["Old script", "old_changes"],
+    ["New script", "new_changes"],
+  ],
+  labels: ["old", "new"],
+};
+const STATES: Sides = {
+  suffix: " (state)",
+  changes: [
+    ["From the stored state", "stored_changes"],
+    ["From the state after all rows", "reference_changes"],
+  ],
+  labels: ["stored state", "all rows"],
+};
 
 const TONES: Record<string, Tone> = {
   equal: "good",
@@ -59,7 +88,11 @@ export function Shadow({ run }: { run: ShadowedVersion | null }) {
       </Section>
     );
   const result = run.result as unknown as ShadowResult;
-  const start = `${result.finding}: `;
+  const start = `${run.finding}: `;
+  const state = result.state;
+  const stateDecides = run.finding !== result.finding;
+  const rows = <Sinks key="rows" of={result.sinks} sides={SCRIPTS} />;
+  const states = state && state.finding !== "equal" && <Sinks key="state" of={state.sinks ?? []} sides={STATES} />;
   return (
     <Section
       title="Shadow run"
@@ -70,7 +103,7 @@ export function Shadow({ run }: { run: ShadowedVersion | null }) {
       }
     >
       <p>
-        <FindingBadge finding={result.finding} />{" "}
+        <FindingBadge finding={run.finding} />{" "}
         <Visible text={run.headline.startsWith(start) ? run.headline.slice(start.length) : run.headline} />
       </p>
       <p className="fc-muted">
@@ -79,7 +112,8 @@ export function Shadow({ run }: { run: ShadowedVersion | null }) {
       <Facts
         facts={[
           ["Reason", result.reason && <Clause text={result.reason} />],
-          ["Stored state", result.state && <b>{result.state.headline}</b>],
+          ["Rows of both scripts", stateDecides && <FindingBadge finding={result.finding} />],
+          ["Stored state", state && !stateDecides && <b>{state.headline}</b>],
           [
             "State that only the old script restored",
             result.dropped.length > 0 && <Names of={result.dropped.map(({ id, name }) => name || id)} />,
@@ -91,27 +125,32 @@ export function Shadow({ run }: { run: ShadowedVersion | null }) {
           ["Not removed after the run", result.left.join("\n")],
         ]}
       />
-      {result.sinks.map((sink) => (
-        <Sink key={sink.sink} sink={sink} />
-      ))}
+      {stateDecides ? [states, rows] : [rows, states]}
     </Section>
   );
 }
 
+const Sinks = ({ of, sides }: { of: SinkResult[]; sides: Sides }) => (
+  <>
+    {of.map((sink) => (
+      <Sink key={sink.sink} sink={sink} sides={sides} />
+    ))}
+  </>
+);
+
 const Names = ({ of }: { of: string[] }) => <Clause text={of.join(", ")} />;
 
-function Sink({ sink }: { sink: SinkResult }) {
+function Sink({ sink, sides }: { sink: SinkResult; sides: Sides }) {
   const named = sink.other_rows ? "all: other rows reach the sink" : sink.changed?.join(", ") || "none";
   const columns = Object.entries(sink.columns).map(([name, keys]) => `${name} ${keys}`);
   return (
     <div className="fc-beside">
       <h3>
-        <Visible text={sink.sink} /> <FindingBadge finding={sink.finding} />
+        <Visible text={sink.sink + sides.suffix} /> <FindingBadge finding={sink.finding} />
       </h3>
       <Facts
         facts={[
-          ["Old script", count(sink.old_changes, "change")],
-          ["New script", count(sink.new_changes, "change")],
+          ...sides.changes.map(([side, name]): [string, string] => [side, count(sink[name] ?? 0, "change")]),
           ["Differing", sink.differing > 0 && count(sink.differing, sink.by_key ? "key" : "row")],
           ["Differing keys by column", columns.join(", ")],
           ["Columns that the change names", sink.differing > 0 && sink.changed && named],
@@ -120,7 +159,7 @@ function Sink({ sink }: { sink: SinkResult }) {
           ["Comparison", sink.note],
         ]}
       />
-      {sink.rows.length > 0 && <Rows sink={sink} />}
+      {sink.rows.length > 0 && <Rows sink={sink} sides={sides} />}
       {sink.rows.length > 0 && sink.rows.length < sink.differing && (
         <p className="fc-muted">The first {sink.rows.length} are shown.</p>
       )}
@@ -131,17 +170,20 @@ function Sink({ sink }: { sink: SinkResult }) {
 const CHANGE = "change";
 
 /** The rows: of a sink with a key, the old and the new value of a column in one cell. */
-function Rows({ sink }: { sink: SinkResult }) {
+function Rows({ sink, sides }: { sink: SinkResult; sides: Sides }) {
+  const [before, after] = sides.labels;
   const names = sink.row_columns ?? Object.keys(sink.rows[0]!);
   const place = sink.by_key ? names.indexOf(CHANGE) + 1 : names.length;
-  const [single, pairs] = [names.slice(0, place), names.slice(place).filter((_, number) => number % 2 === 0)];
-  const heads = [...single, ...pairs.map((name) => name.replace(/ \(old\)$/, " (old → new)"))];
+  const single = names.slice(0, place);
+  const pairs = names.slice(place).filter((_, number) => number % 2 === 0);
+  const column = (name: string) => name.slice(0, name.lastIndexOf(` (${before})`));
+  const heads = [...single, ...pairs.map((name) => `${column(name)} (${before} → ${after})`)];
   return (
-    <Table caption={`First differing ${sink.by_key ? "keys" : "rows"} of ${sink.sink}`} heads={heads}>
+    <Table caption={`First differing ${sink.by_key ? "keys" : "rows"} of ${sink.sink}${sides.suffix}`} heads={heads}>
       {sink.rows.map((row, number) => (
         <tr key={number}>
-          {single.map((name, column) =>
-            column === 0 ? (
+          {single.map((name, number) =>
+            number === 0 ? (
               <th key={name} scope="row">
                 <Cell value={row[name]} />
               </th>
@@ -153,7 +195,7 @@ function Rows({ sink }: { sink: SinkResult }) {
           )}
           {pairs.map((name) => (
             <td key={name}>
-              <Pair before={row[name]} after={row[name.replace(/old\)$/, "new)")]} />
+              <Pair labels={sides.labels} before={row[name]} after={row[names[names.indexOf(name) + 1]!]} />
             </td>
           ))}
         </tr>
@@ -162,17 +204,23 @@ function Rows({ sink }: { sink: SinkResult }) {
   );
 }
 
-function Pair({ before, after }: { before: Value | undefined; after: Value | undefined }) {
+interface PairOfValues {
+  labels: Sides["labels"];
+  before: Value | undefined;
+  after: Value | undefined;
+}
+
+function Pair({ labels, before, after }: PairOfValues) {
   if (before === after) return <Cell value={before} />;
   return (
     <>
       <del>
-        <span className="fc-hidden">old: </span>
+        <span className="fc-hidden">{labels[0]}: </span>
         <Cell value={before} />
       </del>{" "}
       →{" "}
       <ins>
-        <span className="fc-hidden">new: </span>
+        <span className="fc-hidden">{labels[1]}: </span>
         <Cell value={after} />
       </ins>
     </>

@@ -24,7 +24,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.ledger.listing import masked_values
 from airflow_flinkcompat.deploy.ledger.status import APPROVE, DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
-from airflow_flinkcompat.deploy.shadow.question import MEANINGS, headline, last_shadow_run
+from airflow_flinkcompat.deploy.shadow.question import finding, headline, last_shadow_run, meaning
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -145,7 +145,8 @@ def _shadow_run(entries: Iterable[LedgerEntry], sha256: str) -> models.ShadowedV
         number=entry.number,
         at=entry.at,
         headline=mask_secrets(headline(entry)),
-        meaning=MEANINGS.get(entry.shadow.get("finding", ""), ""),
+        finding=finding(entry),
+        meaning=meaning(entry),
         result=masked_values(entry.shadow),
     )
 

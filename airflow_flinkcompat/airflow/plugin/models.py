@@ -293,6 +293,7 @@ class ShadowedVersion(_Answer):
     number: int = Field(description="Number of its entry.")
     at: str = Field(description="Time at which the run had ended.")
     headline: str = Field(description="Finding and its meaning in one line.")
+    finding: str = Field(description="Finding on which a person decides, of the rows or of the state.")
     meaning: str = Field(description="Proof of the finding, and its limit. Names are in backticks.")
     result: dict[str, Any] = Field(
         description="Result in the form flinkcompat-shadow/1, with the first differing rows of each sink."

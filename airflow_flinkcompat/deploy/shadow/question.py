@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words
@@ -24,7 +25,33 @@ MEANINGS: Mapping[str, str] = {
     "only if every difference is intended.",
     "refused": "Flink did not run the new script from the state of the running job. Expect the same after a resume.",
 }
-"""Proof of each finding, and its limit, as sentences with Markdown code spans."""
+"""Proof of each finding of the rows, and its limit, as sentences with Markdown code spans."""
+_MEANINGS_OF_STATE: Mapping[str, str] = {
+    "differs as expected": "The state differs only in columns that are expected to differ, and that also differ for "
+    "the old script. The run does not prove that the stored values of these columns are right.",
+    "could not tell": "The state was not compared. It can be wrong even if both scripts write the same rows from it.",
+    "differs": "The stored state is wrong for the new script. The rows of both scripts do not show this, because both "
+    "scripts start from this state. After a resume, the new script writes these wrong rows.",
+}
+"""The same of each finding of the state that decides."""
+ACCEPTED = ("equal", "differs as expected")
+"""Findings of agreeing rows or state."""
+
+
+@dataclass(frozen=True)
+class ComparedSides:
+    """Names of both sides of a comparison: in words, and as keys of the numbers of changes."""
+
+    words: tuple[str, str]
+    counts: tuple[str, str]
+
+
+SCRIPTS = ComparedSides(("by the old script", "by the new script"), ("old_changes", "new_changes"))
+"""Sides of the rows of a run."""
+STATES = ComparedSides(
+    ("from the stored state", "from the state after all rows"), ("stored_changes", "reference_changes")
+)
+"""Sides of the comparison of the state."""
 _FEW_ROWS, _FEW_COLUMNS, _FEW_SINKS = 5, 8, 4
 """Size of the tables in a question, which must be readable in Airflow's form."""
 _LONGEST_VALUE = 40
@@ -68,35 +95,77 @@ def headline(entry: ShadowedEntry) -> str:
     return entry.message.removeprefix(HEADING) or str(entry.shadow.get("finding", ""))
 
 
-def is_equal(entry: ShadowedEntry) -> bool:
-    """True if neither the rows nor, as far as it was compared, the state differs.
+def decisive_finding(rows: str, state: str | None) -> str:
+    """Choose the finding on which a person decides.
+
+    Args:
+        rows: The finding of the rows.
+        state: The finding of the state; None if it was not compared.
+
+    Returns:
+        The finding of the state if the rows are accepted and the state is worse, else that of the rows.
+    """
+    order = [*MEANINGS]
+    if state in order and rows in ACCEPTED and order.index(state) > order.index(rows):
+        return state
+    return rows
+
+
+def finding(entry: ShadowedEntry) -> str:
+    """Finding on which a person decides, of the rows or of the state.
 
     Args:
         entry: The entry of the shadow run.
 
     Returns:
-        False also without a result.
+        The finding; "" if the entry has none.
     """
-    state = entry.shadow.get("state")
-    return entry.shadow.get("finding") == "equal" and (state is None or state.get("finding") == "equal")
+    return decisive_finding(entry.shadow.get("finding", ""), (entry.shadow.get("state") or {}).get("finding"))
+
+
+def meaning(entry: ShadowedEntry) -> str:
+    """Proof of the decisive finding, and its limit.
+
+    Args:
+        entry: The entry of the shadow run.
+
+    Returns:
+        Sentences with Markdown code spans; "" for an unknown finding.
+    """
+    return (_MEANINGS_OF_STATE if _state_decides(entry) else MEANINGS).get(finding(entry), "")
+
+
+def _state_decides(entry: ShadowedEntry) -> bool:
+    return finding(entry) != entry.shadow.get("finding", "")
 
 
 def _question(entry: ShadowedEntry) -> Iterator[str]:
-    shadow = entry.shadow
+    shadow, state = entry.shadow, entry.shadow.get("state")
     yield f"## Shadow run: {plain_words(headline(entry))}"
-    if meaning := MEANINGS.get(shadow.get("finding", "")):
-        yield from ("", meaning)
+    if words := meaning(entry):
+        yield from ("", words)
     if shadow.get("reason"):
         yield from ("", f"Reason: {code_span(shadow['reason'])}")
-    if state := shadow.get("state"):
-        yield from ("", f"**{plain_words(state['headline'])}**")
     if dropped := shadow.get("dropped"):
         names = ", ".join(code_span(each["name"] or each["id"]) for each in dropped)
         yield from ("", f"State that only the old script restored: {names}")
-    sinks = shadow.get("sinks", ())
+    rows = _sinks(shadow, SCRIPTS)
+    if state and _state_decides(entry):
+        yield from (*_sinks(state, STATES), "", f"**Rows of both scripts: {plain_words(shadow['finding'])}**", *rows)
+    else:
+        yield from rows
+        if state:
+            yield from ("", f"**{plain_words(state['headline'])}**")
+            yield from _sinks(state, STATES) if state["finding"] != "equal" else ()
+    yield from ("", f"The complete result is in entry {entry.number} of the ledger.")
+
+
+def _sinks(comparison: Mapping[str, Any], sides: ComparedSides) -> Iterator[str]:
+    """The differing sinks with their first rows, then the names of the others."""
+    sinks = comparison.get("sinks", ())
     differing = [each for each in sinks if each["differing"]]
     for sink in differing[:_FEW_SINKS]:
-        yield from ("", *_sink(sink))
+        yield from ("", *_sink(sink, sides))
     if more := [code_span(each["sink"]) for each in differing[_FEW_SINKS:]]:
         yield from ("", f"{len(more)} more sinks differ: {', '.join(more)}")
     same = [each for each in sinks if not each["differing"]]
@@ -106,7 +175,6 @@ def _question(entry: ShadowedEntry) -> Iterator[str]:
         yield from ("", f"Could not tell: {'; '.join(unknown)}")
     if equal := [_equal(each) for each in same if each["finding"] != "could not tell"]:
         yield from ("", f"Equal rows: {', '.join(equal)}")
-    yield from ("", f"The complete result is in entry {entry.number} of the ledger.")
 
 
 def _equal(sink: Mapping[str, Any]) -> str:
@@ -114,9 +182,10 @@ def _equal(sink: Mapping[str, Any]) -> str:
     return code_span(sink["sink"]) + (names and f" (not compared, of only one script: {names})")
 
 
-def _sink(sink: Mapping[str, Any]) -> Iterator[str]:
+def _sink(sink: Mapping[str, Any], sides: ComparedSides) -> Iterator[str]:
     what = "keys" if sink["by_key"] else "rows"
-    changes = f"{sink['old_changes']} changes by the old script, {sink['new_changes']} by the new script"
+    (first, second), (one, other) = (sink[each] for each in sides.counts), sides.words
+    changes = f"{first} changes {one}, {second} {other}"
     yield f"### {code_span(sink['sink'])} {sink['finding']}: {sink['differing']} {what} ({changes})"
     facts = (
         ("by column", [f"{code_span(name)} {count}" for name, count in sink["columns"].items()]),

@@ -11,7 +11,15 @@ from typing import Any
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
-from airflow_flinkcompat.deploy.shadow.question import HEADING, NO_PROOF
+from airflow_flinkcompat.deploy.shadow.question import (
+    ACCEPTED,
+    HEADING,
+    NO_PROOF,
+    SCRIPTS,
+    STATES,
+    ComparedSides,
+    decisive_finding,
+)
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
 from airflow_flinkcompat.state.output import text_table
@@ -22,9 +30,6 @@ _NO_PROOF = (
     "  Compare the values below with the values that the change intends. If they are right, add --expect changed.",
 )
 _COMPARE_STATE = "  To compare the state, too, add --from-earliest."
-
-
-_ACCEPTED = (ShadowFinding.EQUAL, ShadowFinding.EXPECTED)
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class StateComparison:
             "finding": str(self.finding),
             "headline": redact(self.headline),
             "reason": redact(self.reason),
-            "sinks": [_sink_row(each, ("stored_changes", "reference_changes")) for each in self.sinks],
+            "sinks": [_sink_row(each, STATES) for each in self.sinks],
             "seconds": self.seconds,
         }
 
@@ -113,8 +118,8 @@ class ShadowReport:
         Returns:
             The finding of the state if the rows are accepted and the state is worse, else that of the rows.
         """
-        state, order = self.state, list(ShadowFinding)
-        if state is not None and self.finding in _ACCEPTED and order.index(state.finding) > order.index(self.finding):
+        state = self.state
+        if state is not None and decisive_finding(self.finding, state.finding) != self.finding:
             return state.finding, redact(state.headline)
         return self.finding, redact(f"{HEADING}{self._headline()}")
 
@@ -125,7 +130,7 @@ class ShadowReport:
         Returns:
             False also without a result.
         """
-        return self.finding in _ACCEPTED and (self.state is None or self.state.finding in _ACCEPTED)
+        return self.finding in ACCEPTED and (self.state is None or self.state.finding in ACCEPTED)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values.
@@ -140,7 +145,7 @@ class ShadowReport:
             "at": self.at,
             "job_id": self.job_id,
             "seconds": dict(zip(("live", "old", "new"), self.seconds, strict=True)),
-            "sinks": [_sink_row(each) for each in self.sinks],
+            "sinks": [_sink_row(each, SCRIPTS) for each in self.sinks],
             "dropped": [{"id": each.id, "name": each.name} for each in self.dropped],
             "left": [redact(each) for each in self.left],
             "migration": None if self.migration is None else self.migration.to_dict(),
@@ -164,7 +169,7 @@ class ShadowReport:
         if self.state is not None:
             yield self.state.headline
             for each in self.state.sinks if self.state.finding is not ShadowFinding.EQUAL else ():
-                yield from _sink_lines(each, _STATES)
+                yield from _sink_lines(each, STATES)
         yield from _notes(self)
 
     def _headline(self) -> str:
@@ -191,10 +196,6 @@ def _uncompared(sinks: Collection[SinkDifference]) -> str:
     return (names and f". Columns of only one script are not compared: {names}") + (
         empty and f". Neither script wrote a row to {empty}"
     )
-
-
-_SCRIPTS = ("by the old script", "by the new script")
-_STATES = ("from the stored state", "from the state after all rows")
 
 
 def _reasons(report: ShadowReport) -> Iterator[str]:
@@ -227,8 +228,8 @@ def _notes(report: ShadowReport) -> Iterator[str]:
     yield from (f"LEFT BEHIND: {each}" for each in report.left)
 
 
-def _sink_lines(sink: SinkDifference, by: tuple[str, str] = _SCRIPTS) -> Iterator[str]:
-    (first, second), (one, other) = sink.compared, by
+def _sink_lines(sink: SinkDifference, by: ComparedSides = SCRIPTS) -> Iterator[str]:
+    (first, second), (one, other) = sink.compared, by.words
     yield f"{sink.sink}: {sink.finding} ({first} changes {one}, {second} {other})"
     if sink.note:
         yield f"  note: {sink.note}"
@@ -252,11 +253,11 @@ def _named(changed: ChangedColumns) -> str:
     return ", ".join(sorted(changed.columns)) or "none"
 
 
-def _sink_row(sink: SinkDifference, counts: tuple[str, str] = ("old_changes", "new_changes")) -> dict[str, Any]:
+def _sink_row(sink: SinkDifference, sides: ComparedSides) -> dict[str, Any]:
     return {
         "sink": sink.sink,
         "finding": str(sink.finding),
-        **dict(zip(counts, sink.compared, strict=True)),
+        **dict(zip(sides.counts, sink.compared, strict=True)),
         "by_key": sink.by_key,
         "differing": sink.differing,
         "columns": dict(sink.columns),
@@ -314,11 +315,11 @@ def render_html(report: ShadowReport) -> str:
     """
     parts = [f"<h1 class={_class(report.finding)}>{escape(report.lines()[0])}</h1>", *_paragraphs(_reasons(report))]
     for sink in report.sinks:
-        parts += _html_sink(sink, _SCRIPTS)
+        parts += _html_sink(sink, SCRIPTS)
     if report.state is not None:
         parts.append(f"<h1 class={_class(report.state.finding)}>{escape(redact(report.state.headline))}</h1>")
         for sink in report.state.sinks:
-            parts += _html_sink(sink, _STATES)
+            parts += _html_sink(sink, STATES)
     if notes := "\n".join(map(redact, _notes(report))):
         parts.append(f"<pre>{escape(notes)}</pre>")
     return (
@@ -327,7 +328,7 @@ def render_html(report: ShadowReport) -> str:
     )
 
 
-def _html_sink(sink: SinkDifference, by: tuple[str, str]) -> Iterator[str]:
+def _html_sink(sink: SinkDifference, by: ComparedSides) -> Iterator[str]:
     lead, *lines = _sink_lines(replace(sink, rows=None), by)
     yield f"<h2 class={_class(sink.finding)}>{escape(redact(lead))}</h2>"
     yield from _paragraphs(lines)

@@ -37,7 +37,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppingEntry,
 )
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
-from airflow_flinkcompat.deploy.shadow.report import ShadowReport
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
@@ -103,10 +103,24 @@ def shadow_report(
     )  # fmt: skip
 
 
+def wrong_state_report() -> ShadowReport:
+    """Equal rows from wrong state."""
+    rows = {"only in": ["all rows", "stored state"], "times": [1, 1], "customer": ["ann", "ann"], "total": ["60", "7"]}
+    keyed = {"customer": ["bob"], "change": ["changed"], "n (stored state)": ["4"], "n (all rows)": ["5"]}
+    sinks = (
+        SinkDifference("totals", ShadowFinding.DIFFERS, (12, 12), False, 2, rows=pa.table(rows)),
+        SinkDifference("counts", ShadowFinding.DIFFERS, (3, 4), True, 1, {"n": 1}, rows=pa.table(keyed)),
+        SinkDifference("audit", ShadowFinding.EQUAL, (1, 1), False),
+    )
+    equal = tuple(SinkDifference(each.sink, ShadowFinding.EQUAL, (2, 2), each.by_key) for each in sinks)
+    state = StateComparison(ShadowFinding.DIFFERS, sinks=sinks, seconds=61.0)
+    return ShadowReport(ShadowFinding.EQUAL, seconds=(600.0, 31.2, 29.4), sinks=equal, state=state)
+
+
 def shadowed(checked: JobVersion, review: Review, report: ShadowReport) -> ShadowedEntry:
     """Ledger entry of a shadow run after which a person decides."""
     return ShadowedEntry(
-        version=checked, review=review, branch="approve", shadow=report.to_dict(), message=report.lines()[0]
+        version=checked, review=review, branch="approve", shadow=report.to_dict(), message=report.decisive[1]
     )
 
 

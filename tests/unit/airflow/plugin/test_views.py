@@ -57,6 +57,7 @@ from tests.support.airflow.plugin.ledgers import (
     numbered,
     shadow_report,
     shadowed,
+    wrong_state_report,
 )
 
 ROOT = "memory://pages/ledger"
@@ -328,6 +329,19 @@ def test_example_shadow_run(example: SnapshotAssertion) -> None:
     unread = OnlyDags(DAGS, (), connections=False)
     hidden = changes.change(NamedLedger(ROOT), "jobs", own, replace(proposal, entries=own), unread)
     assert hidden.shadow is None
+
+
+def test_a_change_with_wrong_state_has_the_finding_and_the_rows_of_the_state() -> None:
+    version = JobVersion.of(job(2))
+    entries = numbered(CheckedEntry(version=version), shadowed(version, Review(), wrong_state_report()))
+    proposal = changes.Proposal.at(entries, 1)
+    assert proposal is not None
+    shown = changes.change(NamedLedger(ROOT), "jobs", entries, proposal, EVERYTHING).shadow
+    assert shown is not None
+    assert (shown.finding, shown.result["finding"]) == ("differs", "equal")
+    assert shown.headline == shown.result["state"]["headline"]
+    assert shown.meaning.startswith("The stored state is wrong")
+    assert [len(each["rows"]) for each in shown.result["state"]["sinks"]] == [2, 1, 0]
 
 
 def test_a_version_that_is_proposed_again_is_another_change() -> None:

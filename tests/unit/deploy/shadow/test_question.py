@@ -13,7 +13,7 @@ from airflow_flinkcompat.deploy.shadow.question import MEANINGS, last_shadow_run
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport, StateComparison
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
-from tests.support.airflow.plugin.ledgers import numbered, shadow_report, shadowed
+from tests.support.airflow.plugin.ledgers import numbered, shadow_report, shadowed, wrong_state_report
 
 ONE, TWO = JobVersion("flink", "2.3.0", "1" * 64), JobVersion("flink", "2.3.0", "2" * 64)
 
@@ -39,9 +39,34 @@ def test_the_question_has_the_first_differing_rows(snapshot: SnapshotAssertion) 
     assert question(shadow_report("<b>|`gold`", "a|b")) == snapshot
 
 
-def test_the_question_names_wrong_state() -> None:
-    text = question(replace(shadow_report(), state=StateComparison(ShadowFinding.DIFFERS)))
-    assert "**STATE: wrong: if the new script had always run, it would write other rows than from this state**" in text
+def test_the_question_begins_with_wrong_state_and_its_rows(snapshot: SnapshotAssertion) -> None:
+    text = question(wrong_state_report())
+    lines = [line for line in text.splitlines() if line and "|---" not in line]
+    assert len({*lines}) == len(lines), "no line is repeated"
+    assert text == snapshot
+
+
+def test_the_question_has_rows_of_scripts_before_rows_of_the_state() -> None:
+    report = replace(wrong_state_report(), finding=ShadowFinding.DIFFERS, sinks=shadow_report().sinks)
+    text = question(report)
+    parts = ("differs: the new script", MEANINGS["differs"], "### `bookings`", "**STATE: wrong: ", "### `totals`")
+    assert (places := [text.index(each) for each in parts]) == sorted(places)
+    right = question(replace(report, state=replace(report.state, finding=ShadowFinding.EQUAL)))
+    assert "**STATE: equal: " in right
+    assert "`totals`" not in right
+
+
+@pytest.mark.parametrize(
+    ("state", "meaning"),
+    [
+        (ShadowFinding.EXPECTED, "The run does not prove that the stored values of these columns are right."),
+        (ShadowFinding.INCONCLUSIVE, "The state was not compared."),
+    ],
+)
+def test_the_meaning_is_that_of_the_decisive_state(state: ShadowFinding, meaning: str) -> None:
+    text = question(ShadowReport(ShadowFinding.EQUAL, state=StateComparison(state, "rows are deleted")))
+    assert meaning in text
+    assert MEANINGS["equal"] not in text
 
 
 def test_the_question_stays_readable() -> None:
