@@ -124,18 +124,18 @@ class CatchUp:
         target, replay = self.cluster.shadow_target, f"{folder}/rows"
         checked = Checked(self.new, self._run, self.stand_ins[StandIns.DISCARDING])
         sources, sinks = (self._ids(last, kind) for kind in (StateKind.POSITIONS, StateKind.SINK))
-        write_replay(state, last, replay, ends=False, ids=sources)
-        stored = [each for each in read_snapshot(replay) if each.id not in sinks]
         runner = RestoreRunner(target, Timeouts(), Journal())
         watcher = Watcher(self.cluster.location)
+        watcher.announce_folder(replay)
         try:
+            write_replay(state, last, replay, ends=False, ids=sources)
+            stored = [each for each in read_snapshot(replay) if each.id not in sinks]
             name = f"{self.live} catch-up new {uuid4().hex}"
             job, own = runner.read_to_end(target, watcher, checked, name, replay, folder, seconds)
             require_restored(runner, checked, job, stored)
         finally:
             watcher.end(target, Timeouts().clean_up)
         write_resumable(own, last, folder, {**sources, **sinks})
-        remove_folder(replay)
 
     @property
     def _emitting_later(self) -> Sequence[str]:

@@ -16,8 +16,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -173,10 +173,14 @@ def cancel_leftovers(target: TrialTarget, name: str, kind: str, longest: float, 
 
 @dataclass
 class Started:
-    """Announced folders, and operations by request id. A JobManager forgets their outcomes after minutes."""
+    """Announced folders, and operations by request id. A JobManager forgets their outcomes after minutes.
+
+    ``unanswered`` contains the request ids of submissions whose jobs may still start.
+    """
 
     operations: dict[str, Operation] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
+    unanswered: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Started:
@@ -212,12 +216,12 @@ def _operation(message: Mapping[str, Any]) -> Operation:
     return Operation(Verb.SAVEPOINT, request, JobRef(job), None if path is None else Snapshot(path))
 
 
-COMING_SECONDS = 30.0
-"""Seconds for which a job may still start after an unanswered submission."""
 SECONDS = 300.0
 """Seconds for which a watcher tries to clean up after its owner process died."""
 _EVERY = 0.5
-# If the cluster does not know a job so many seconds after the owner process ended, the job was never submitted.
+# If the cluster does not know a job so many seconds after an unanswered submission, the job was never submitted.
+_UNANSWERED_SECONDS = 30.0
+# The same after the owner process died.
 _COMING_SECONDS = 60.0
 
 
@@ -313,6 +317,19 @@ class Watcher:
         self.started.take(operation)
         self._announce(operation.to_dict())
 
+    @contextmanager
+    def submitting(self, start: Operation) -> Iterator[None]:
+        """Announce a submission. If it is interrupted or has no answer, :meth:`end` also waits for its job."""
+        self.started.unanswered.add(start.request_id)
+        self.announce(start)
+        try:
+            yield
+        except DeployError as error:
+            if not error.unanswered:
+                self.started.unanswered.remove(start.request_id)
+            raise
+        self.started.unanswered.remove(start.request_id)
+
     def announce_folder(self, folder: str) -> None:
         """Announce a folder (path or URI), which is deleted at the end, or if the owner dies."""
         self.started.folders.append(folder)
@@ -323,9 +340,9 @@ class Watcher:
         with suppress(OSError):
             self._send(message)
 
-    def end(self, target: LiveTarget, timeout: float, coming: float = 0.0) -> list[str]:
+    def end(self, target: LiveTarget, timeout: float) -> list[str]:
         """Clean up with :func:`clean_up`. The child process keeps trying to remove what remains."""
-        left = ["?"]
+        left, coming = ["?"], _UNANSWERED_SECONDS if self.started.unanswered else 0.0
         try:
             left = clean_up(target, self.started, timeout=timeout, coming=coming)
         finally:

@@ -16,7 +16,6 @@ from airflow_flinkcompat.deploy.errors import (
     SavepointFailed,
     StateFault,
     StateRefused,
-    SubmissionUnknown,
     TargetError,
 )
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
@@ -45,10 +44,6 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPEND
 
 class Inconclusive(DeployError):
     """The rehearsal could not determine a result. The error message names the reason."""
-
-
-class Unanswered(Inconclusive):
-    """No complete response to a submission arrived, so the job may still start."""
 
 
 class RestoreRefused(DeployError):
@@ -250,16 +245,14 @@ class RestoreRunner(SavepointTaker):
         start = Operation(Verb.START, new_id())
         if savepoint is not None and checked.ids.ids:
             savepoint = self._renamed(watcher, checked.ids, savepoint)
-        watcher.announce(start)
         try:
-            start = checked.test.start(name, savepoint, start.request_id, ignore_unclaimed=ignore)
-            job = start.job or poll(
-                lambda: self._target.poll(start).job, lambda seen: seen is None, timeout=self._timeouts.start
-            )
-        except SubmissionUnknown as error:
-            raise Unanswered(str(error)) from None
+            with watcher.submitting(start):
+                start = checked.test.start(name, savepoint, start.request_id, ignore_unclaimed=ignore)
+                job = start.job or poll(
+                    lambda: self._target.poll(start).job, lambda seen: seen is None, timeout=self._timeouts.start
+                )
         except Overdue:
-            raise Unanswered(f"{self._target} did not return the id of the job that it started") from None
+            raise Inconclusive(f"{self._target} did not return the id of the job that it started") from None
         except TargetError as error:
             if isinstance(error, StateRefused) and error.fault is StateFault.MISFIT:
                 raise RestoreRefused(str(error), "submit") from None

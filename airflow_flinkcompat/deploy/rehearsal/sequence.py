@@ -17,7 +17,6 @@ from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, Deplo
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.rehearsal.place import (
-    COMING_SECONDS,
     Cluster,
     Started,
     Watcher,
@@ -41,7 +40,6 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRunner,
     RunnableSide,
     Timeouts,
-    Unanswered,
     check_side,
     require_running,
 )
@@ -168,27 +166,20 @@ class _Run:
             return Rehearsal(
                 RehearsalFinding.INCONCLUSIVE, why, job_id=self.job_id, live="not touched", left=tuple(left)
             )
-        coming = COMING_SECONDS  # an interruption may leave a submission in progress
         paused, left = False, []
         try:
-            try:
-                found = self._find(watcher, *sides())
-            except Unanswered as error:
-                found = Rehearsal(RehearsalFinding.INCONCLUSIVE, str(error))
-            except DeployError as error:
-                found = Rehearsal(RehearsalFinding.INCONCLUSIVE, str(error))
-                coming = 0.0
-            except Waiting as waiting:
-                paused = True
-                raise Paused(str(waiting), waiting.wait, self.journal.state(watcher.started)) from None
-            else:
-                coming = 0.0
+            found = self._find(watcher, *sides())
+        except DeployError as error:
+            found = Rehearsal(RehearsalFinding.INCONCLUSIVE, str(error))
+        except Waiting as waiting:
+            paused = True
+            raise Paused(str(waiting), waiting.wait, self.journal.state(watcher.started)) from None
         finally:
             if paused:
                 watcher.dismiss()
             else:
                 self.log("cleaning up")
-                left = watcher.end(self.target, self.options.timeouts.clean_up, coming)
+                left = watcher.end(self.target, self.options.timeouts.clean_up)
         return replace(found, job_id=self.job_id, live=self._live(), basis=tuple(self.basis), left=tuple(left))
 
     def _find(self, watcher: Watcher, old: Checked, proposed: Checked) -> Rehearsal:

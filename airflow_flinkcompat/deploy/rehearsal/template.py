@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from airflow_flinkcompat.deploy.rehearsal.place import COMING_SECONDS, Cluster, Watcher
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Inconclusive,
     RestoreRefused,
@@ -93,15 +93,12 @@ def take_template(
     checked = check_side(target, version, name, empty=True)
     log(f"starting {version.source} on empty input for a template")
     watcher = Watcher(cluster.location)
-    coming = COMING_SECONDS
     try:
         savepoint = runner.restore(watcher, checked, name, None, None).savepoint
-        coming = 0.0
         if savepoint is None:
             raise Inconclusive("the job ended by itself before a savepoint could be taken")
         copy_savepoint(target.location(savepoint), folder)
     except (RestoreRefused, SavepointUnreadable) as error:
-        coming = 0.0
         raise Inconclusive(str(error)) from None
     finally:
-        watcher.end(target, _TIMES.clean_up, coming)
+        watcher.end(target, _TIMES.clean_up)

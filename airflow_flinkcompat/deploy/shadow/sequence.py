@@ -18,7 +18,6 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, StateNotKept
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.rehearsal.place import (
-    COMING_SECONDS,
     Cluster,
     ShadowTarget,
     Watcher,
@@ -40,7 +39,6 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRunner,
     RunnableSide,
     Timeouts,
-    Unanswered,
     job_of,
     require_running,
 )
@@ -260,20 +258,13 @@ class _ShadowRun:
             why = f"nothing was started, because the watcher process, which cleans up, cannot run: {error}"
             return ShadowReport(ShadowFinding.INCONCLUSIVE, why, job_id=self.job_id)
         watcher.announce_folder(self.folder)
-        coming = COMING_SECONDS  # an interruption may leave a submission in progress
-        left: list[str] = []
         try:
-            try:
-                found = self._compare(watcher, old, new)
-            except Unanswered as error:
-                found = ShadowReport(ShadowFinding.INCONCLUSIVE, str(error))
-            except (DeployError, SavepointUnreadable) as error:
-                found, coming = ShadowReport(ShadowFinding.INCONCLUSIVE, str(error)), 0.0
-            else:
-                coming = 0.0
+            found = self._compare(watcher, old, new)
+        except (DeployError, SavepointUnreadable) as error:
+            found = ShadowReport(ShadowFinding.INCONCLUSIVE, str(error))
         finally:
             self.log("cleaning up")
-            left = watcher.end(self.target, self.options.timeouts.clean_up, coming)
+            left = watcher.end(self.target, self.options.timeouts.clean_up)
         return replace(found, job_id=self.job_id, seconds=(self.waited, old.seconds, new.seconds), left=tuple(left))
 
     def _compare(self, watcher: Watcher, old: _Version, new: _Version) -> ShadowReport:

@@ -127,6 +127,22 @@ def test_folders_are_deleted_after_all_jobs(tmp_path: Path) -> None:
     assert announced.folders == ["unknown://x"]
 
 
+def test_an_interrupted_deletion_is_completed_by_the_watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    address = "http://127.0.0.1:1"
+    watcher = Watcher(TargetLocation(addresses={"gateway": address, "jobmanager": address}))
+    watcher.announce_folder(folder.as_uri())
+
+    def interrupted(_folder: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, "remove_folder", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        watcher.end(target(Server({})), 1.0)
+    wait_for(lambda: not folder.exists(), "the folder is deleted")
+
+
 class Sharing(Live):
     """A target that shares a cluster. The live job has another id there."""
 

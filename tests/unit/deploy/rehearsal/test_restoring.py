@@ -11,6 +11,7 @@ import pytest
 from airflow_flinkcompat.deploy import DeployError, JobStatus, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
+from airflow_flinkcompat.deploy.rehearsal import place as restoring_place
 from airflow_flinkcompat.deploy.rehearsal import restoring, waiting
 from airflow_flinkcompat.deploy.rehearsal.place import Started, Watcher
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
@@ -19,7 +20,6 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRefused,
     RestoreRunner,
     Timeouts,
-    Unanswered,
 )
 from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Slots, Snapshot, Verb
@@ -43,7 +43,7 @@ class Place:
 
     status_now: JobStatus = field(default_factory=lambda: JobStatus(JobRef("job-7"), "n", "RUNNING", True))
     named: bool = True
-    error: DeployError | None = None
+    error: BaseException | None = None
     at_restore: bool = False
     written: bool = True
     skipped: frozenset[str] | None = frozenset({"d" * 32, "e" * 32, "f" * 32})
@@ -103,7 +103,7 @@ class Watched:
     def dismiss(self) -> None:
         """Without a process, nothing is to be ended."""
 
-    end, leave = Watcher.end, dismiss
+    end, leave, submitting = Watcher.end, dismiss, Watcher.submitting
 
 
 def restored(place: Place, watcher: Watched, **timeouts: Any) -> Any:
@@ -137,7 +137,7 @@ def test_what_an_earlier_release_had_announced_is_taken_over() -> None:
 
 FAILED = JobStatus(JobRef("job-7"), "n", "FAILED", failure="it does not fit")
 ENDS = {
-    "unanswered": (Place(error=SubmissionUnknown("no answer")), Unanswered, "no answer"),
+    "unanswered": (Place(error=SubmissionUnknown("no answer")), Inconclusive, "no answer"),
     "refused at submit": (Place(error=StateRefused("Cannot map it", StateFault.MISFIT)), RestoreRefused, "Cannot"),
     "its savepoint is gone": (Place(error=StateRefused("no such file", StateFault.GONE)), Inconclusive, "no such"),
     "refused otherwise": (Place(error=TargetError("no such table")), Inconclusive, "no such table"),
@@ -162,6 +162,40 @@ def test_what_each_end_means(name: str) -> None:
     place, kind, words = ENDS[name]
     with pytest.raises(kind, match=words):
         restored(place, Watched())
+
+
+class _Unresponsive(Place):
+    """A target that does not show the job of a start."""
+
+    def poll(self, operation: Operation) -> Operation:
+        return operation
+
+
+@pytest.mark.parametrize(
+    ("place", "awaited"),
+    [
+        (Place(error=SubmissionUnknown("no answer")), True),
+        (Place(error=KeyboardInterrupt()), True),
+        (_Unresponsive(named=False), True),
+        (Place(error=StateRefused("Cannot map it", StateFault.MISFIT)), False),
+        (Place(FAILED), False),
+    ],
+    ids=["unanswered", "interrupted", "without an id", "refused", "failed"],
+)
+def test_only_a_job_of_an_unanswered_submission_is_awaited(
+    place: Place, awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher, seconds = Watched(), list[float]()
+    with pytest.raises((DeployError, KeyboardInterrupt)):
+        restored(place, watcher)
+
+    def clean(*_: Any, timeout: float, coming: float) -> list[str]:
+        seconds.append(coming)
+        return []
+
+    monkeypatch.setattr(restoring_place, "clean_up", clean)
+    watcher.end(place, timeout=1.0)  # type: ignore[misc, arg-type]
+    assert [each > 0 for each in seconds] == [awaited]
 
 
 def test_a_savepoint_that_takes_long_is_waited_for_elsewhere() -> None:

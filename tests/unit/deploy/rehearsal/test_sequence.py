@@ -21,7 +21,6 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Restored,
     RestoreRefused,
     RestoreRunner,
-    Unanswered,
 )
 from airflow_flinkcompat.deploy.rehearsal.sequence import rehearse
 from airflow_flinkcompat.deploy.target import (
@@ -183,9 +182,8 @@ def found(world: PlannedRestoreTest, monkeypatch: pytest.MonkeyPatch) -> Rehears
             raise SavepointUnreadable("no permission")
         return operators
 
-    def clean(_target: Any, started: Started, *, timeout: float, coming: float) -> list[str]:
-        snapshots = sorted(each.snapshot for each in started.operations.values() if each.snapshot)
-        world.done.append(("cleaned", coming > 0, snapshots))
+    def clean(_target: Any, started: Started, **_: float) -> list[str]:
+        world.done.append(("cleaned", sorted(each.snapshot for each in started.operations.values() if each.snapshot)))
         return list(world.left)
 
     monkeypatch.setattr(sequence, "RestoreRunner", Staged)
@@ -202,7 +200,7 @@ def test_all_but_the_sinks_state_is_claimed(monkeypatch: pytest.MonkeyPatch) -> 
     assert (result.finding, result.claimed, result.dropped) == (RehearsalFinding.RESTORED, (SOURCE, AGGREGATE), ())
     assert (result.unclaimed, result.begun) == ((WRITER,), (OTHER,))
     assert result.live == "RUNNING, no restart meanwhile"
-    assert world.done == [("cleaned", False, ["saved"]), "dismissed"]
+    assert world.done == [("cleaned", ["saved"]), "dismissed"]
 
 
 @pytest.mark.parametrize("log", [True, False])
@@ -286,10 +284,10 @@ def test_first_operators_are_named_by_the_job(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_stays_behind_is_left_to_the_watcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = PlannedRestoreTest(new=Unanswered("the Gateway did not answer"), left=("job x may still start",))
+    world = PlannedRestoreTest(new=Inconclusive("the Gateway did not answer"), left=("job x may still start",))
     result = found(world, monkeypatch)
     assert (result.finding, result.left) == (RehearsalFinding.INCONCLUSIVE, ("job x may still start",))
-    assert world.done == [("cleaned", True, ["saved"]), "left to the watcher"]
+    assert world.done == [("cleaned", ["saved"]), "left to the watcher"]
 
 
 def test_interrupted_it_cleans_up_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +295,7 @@ def test_interrupted_it_cleans_up_all_the_same(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(world, "restore", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         found(world, monkeypatch)
-    assert world.done == [("cleaned", True, ["saved"]), "dismissed"]
+    assert world.done == [("cleaned", ["saved"]), "dismissed"]
 
 
 @pytest.mark.parametrize(("seconds", "cancelled"), [(3600.0, [("cancelled", "left")]), (10.0, [])])

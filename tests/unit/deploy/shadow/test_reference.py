@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,6 +47,9 @@ class WithStandIns:
         return SimpleNamespace(sinks=("totals",), start=self._start)
 
     def announce(self, _operation: Operation) -> None: ...
+
+    def submitting(self, _start: Operation) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def announce_folder(self, folder: str) -> None:
         self.announced.append(folder)
