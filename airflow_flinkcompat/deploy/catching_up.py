@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse
-from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, cancel_leftovers, remove_folder
+from airflow_flinkcompat.deploy.rehearsal.place import Cluster, Watcher, remove_folder
 from airflow_flinkcompat.deploy.rehearsal.report import read_snapshot, require_restored
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
@@ -22,7 +22,9 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRunner,
     RunnableSide,
     Timeouts,
+    cancel_leftovers,
     job_of,
+    trial_prefix,
 )
 from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.target import CatchUpRun
@@ -95,8 +97,7 @@ class CatchUp:
             DeployError: A table has watermarks, or cannot be read up to a position, or an operator may emit rows that
                 follow no input row, or the target lacks a capability.
         """
-        target, longest = self.cluster.shadow_target, self.seconds + Timeouts().longest
-        cancel_leftovers(target, self.live, "catch-up", longest, self.log)
+        cancel_leftovers(self.cluster.shadow_target, self.live, "catch-up", self.log)
         if self._run.watermarks:
             raise Inconclusive(
                 "a source has watermarks. At the same position, they may differ from those of the stopped job, so rows "
@@ -130,7 +131,7 @@ class CatchUp:
         try:
             write_replay(state, last, replay, ends=False, ids=sources)
             stored = [each for each in read_snapshot(replay) if each.id not in sinks]
-            name = f"{self.live} catch-up new {uuid4().hex}"
+            name = f"{trial_prefix(self.live, 'catch-up', seconds + Timeouts().longest)} new {uuid4().hex}"
             job, own = runner.read_to_end(target, watcher, checked, name, replay, folder, seconds)
             require_restored(runner, checked, job, stored)
         finally:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -156,19 +155,6 @@ def missing_slots(target: TrialTarget, needed: int) -> str:
 def slots_of(described: JobDescription | None) -> int:
     """Number of task slots of a job in a single slot sharing group: its highest parallelism."""
     return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)
-
-
-def cancel_leftovers(target: TrialTarget, name: str, kind: str, longest: float, log: Callable[[str], None]) -> None:
-    """Cancel trial jobs of a kind that an earlier run left, and that run longer than ``longest`` seconds."""
-    pattern = re.compile(rf"{re.escape(name)} {kind} [a-z]+ [0-9a-f]{{32}}")
-    for job in target.jobs():
-        if not pattern.fullmatch(job.name) or job.terminal:
-            continue
-        if job.seconds is not None and job.seconds <= longest:
-            log(f"another {kind} of {name} is in progress, in job {job.job_id}")
-            continue
-        log(f"cancelling {job.job_id}, which an earlier {kind} left")
-        target.cancel(job.job_id)
 
 
 @dataclass

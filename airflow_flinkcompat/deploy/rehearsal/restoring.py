@@ -6,6 +6,7 @@ ids that the job has. Callers know only the ids of the script with its real sink
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -61,6 +62,25 @@ def require_running(target: TrialTarget, job: JobRef) -> None:
         raise Inconclusive(
             f"job {job} is {live.state if live else 'unknown to the cluster'}, and not all of its tasks run"
         )
+
+
+def trial_prefix(name: str, kind: str, longest: float) -> str:
+    """Beginning of the names of the trial jobs of a run, with the longest time in seconds of each job."""
+    return f"{name} {kind} {longest:.0f}s"
+
+
+def cancel_leftovers(target: TrialTarget, name: str, kind: str, log: Callable[[str], None]) -> None:
+    """Cancel trial jobs of a kind that an earlier run left: those that exceed the time in their own name."""
+    pattern = re.compile(rf"{re.escape(name)} {kind} ([0-9]+)s [a-z]+ [0-9a-f]{{32}}")
+    for job in target.jobs():
+        found = pattern.fullmatch(job.name)
+        if found is None or job.terminal:
+            continue
+        if job.seconds is None or job.seconds <= int(found[1]):
+            log(f"another {kind} of {name} is in progress, in job {job.job_id}")
+            continue
+        log(f"cancelling {job.job_id}, which an earlier {kind} left")
+        target.cancel(job.job_id)
 
 
 class RunnableSide(Protocol):

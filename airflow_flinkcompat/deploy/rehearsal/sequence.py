@@ -20,7 +20,6 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     Cluster,
     Started,
     Watcher,
-    cancel_leftovers,
     clean_up,
     missing_slots,
     slots_of,
@@ -40,8 +39,10 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRunner,
     RunnableSide,
     Timeouts,
+    cancel_leftovers,
     check_side,
     require_running,
+    trial_prefix,
 )
 from airflow_flinkcompat.deploy.rehearsal.rows import compare_state_rows
 from airflow_flinkcompat.deploy.rehearsal.waiting import Journal, Paused
@@ -137,7 +138,7 @@ class _Run:
         require_running(self.target, self.job_id)
         self.once("restores", self._restores)
         sides = self.sides()
-        cancel_leftovers(self.target, self.name, "rehearsal", self.options.timeouts.longest, self.log)
+        cancel_leftovers(self.target, self.name, "rehearsal", self.log)
         if missing := missing_slots(self.target, slots_of(self.target.describe(self.job_id))):
             raise Inconclusive(f"no task slots for a second job: {missing}")
         return sides
@@ -242,7 +243,7 @@ class _Run:
         return Restored(JobRef(str(job_id)), None if own is None else Snapshot(own))
 
     def _name(self, role: str) -> str:
-        return f"{self.name} rehearsal {role} {self.token}"
+        return f"{trial_prefix(self.name, 'rehearsal', self.options.timeouts.longest)} {role} {self.token}"
 
     # ------------------------------------------------------------------------------------operators with restored
     # state

@@ -21,7 +21,6 @@ from airflow_flinkcompat.deploy.rehearsal.place import (
     Cluster,
     ShadowTarget,
     Watcher,
-    cancel_leftovers,
     missing_slots,
     remove_folder,
     slots_of,
@@ -39,8 +38,10 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     RestoreRunner,
     RunnableSide,
     Timeouts,
+    cancel_leftovers,
     job_of,
     require_running,
+    trial_prefix,
 )
 from airflow_flinkcompat.deploy.rehearsal.waiting import Journal
 from airflow_flinkcompat.deploy.shadow.changes import NamedColumns, PlanBoth, named_columns
@@ -200,6 +201,7 @@ class _ShadowRun:
     def __post_init__(self) -> None:
         self.folder = f"{self.root.rstrip('/')}/flinkcompat-shadow-{self.token}"
         self.private = f"flinkcompat-shadow-{self.token}"
+        self.prefix = trial_prefix(self.name, "shadow", self.options.run_seconds + self.options.timeouts.longest)
         self.runner = RestoreRunner(self.target, self.options.timeouts, Journal())
 
     def check(self, old: RunnableSide, new: RunnableSide) -> tuple[_Version, _Version]:
@@ -213,8 +215,7 @@ class _ShadowRun:
         columns = {name for sink in sinks for each in sink.columns for name in names_of(sink, each)}
         if unknown := [name for name in self.options.expected if name not in {*columns, CHANGED}]:
             raise Inconclusive(f"no sink of either script has the expected column {', '.join(unknown)}")
-        longest = self.options.run_seconds + self.options.timeouts.longest
-        cancel_leftovers(self.target, self.name, "shadow", longest, self.log)
+        cancel_leftovers(self.target, self.name, "shadow", self.log)
         slots = slots_of(self.target.describe(self.job_id))
         if missing := missing_slots(self.target, slots):
             raise Inconclusive(f"no task slots for a second job: {missing}")
@@ -349,7 +350,7 @@ class _ShadowRun:
     ) -> StateComparison:
         """Compare the state with that after all rows of the sources."""
         runs = ReferenceRuns(
-            self.target, self.runner, watcher, *savepoints, self.folder, f"{self.name} shadow", self.token,
+            self.target, self.runner, watcher, *savepoints, self.folder, self.prefix, self.token,
             self.options.run_seconds, self.log,
         )  # fmt: skip
         before, after = (FromStoredState(each.job, each.written, each.ids) for each in (old, new))
@@ -366,7 +367,7 @@ class _ShadowRun:
     def _run(self, watcher: Watcher, version: _Version, role: str, savepoint: str) -> JobRef:
         self.log(f"{version.checked.version.source} reads the rows again")
         begin = time.monotonic()
-        name = f"{self.name} shadow {role} {self.token}"
+        name = f"{self.prefix} {role} {self.token}"
         job = self.runner.run_to_end(watcher, version.checked, name, savepoint, self.options.run_seconds)
         version.seconds = time.monotonic() - begin
         return job

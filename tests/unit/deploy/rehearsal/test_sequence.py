@@ -89,9 +89,12 @@ class PlannedRestoreTest:
         return True
 
     def jobs(self) -> tuple[JobStatus, ...]:
-        name = f"live rehearsal new {'f' * 32}"
+        name = f"live rehearsal 4000s new {'f' * 32}"
         left = [] if self.left_over is None else [JobStatus("left", name, "RUNNING", seconds=self.left_over)]
-        others = [JobStatus("x", "live rehearsal of mine", "RUNNING"), JobStatus("y", "other rehearsal new", "RUNNING")]
+        others = [
+            JobStatus("x", "live rehearsal of mine", "RUNNING", seconds=9e9),
+            JobStatus("y", f"other {name}", "RUNNING", seconds=9e9),
+        ]
         return (*left, *others)
 
     def cancel(self, job_id: str) -> None:
@@ -132,7 +135,7 @@ class PlannedRestoreTest:
 
     # -- the stage
     def restore(self, _watcher: Any, checked: Script, name: str, savepoint: str, _directory: str | None) -> Restored:
-        control = name.startswith("live rehearsal control ")
+        control = name.startswith("live rehearsal 905s control ")
         assert (checked, savepoint) == (OLD_SIDE if control else NEW_SIDE, "saved")
         aside = self.control if control else self.new
         if isinstance(aside, Exception):
@@ -298,11 +301,11 @@ def test_interrupted_it_cleans_up_all_the_same(monkeypatch: pytest.MonkeyPatch) 
     assert world.done == [("cleaned", ["saved"]), "dismissed"]
 
 
-@pytest.mark.parametrize(("seconds", "cancelled"), [(3600.0, [("cancelled", "left")]), (10.0, [])])
+@pytest.mark.parametrize(("seconds", "cancelled"), [(4001.0, [("cancelled", "left")]), (3999.0, [])])
 def test_only_leftovers_of_this_job_are_cancelled(
     monkeypatch: pytest.MonkeyPatch, seconds: float, cancelled: list[tuple[str, str]]
 ) -> None:
-    """A job that started a short time ago may belong to a rehearsal in progress."""
+    """A job that does not exceed its own limit may belong to a rehearsal in progress."""
     world = PlannedRestoreTest(left_over=seconds)
     found(world, monkeypatch)
     assert [each for each in world.done if each[0] == "cancelled"] == cancelled

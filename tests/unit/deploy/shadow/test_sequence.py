@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from airflow_flinkcompat.deploy.rehearsal.report import StoredOperator
-from airflow_flinkcompat.deploy.rehearsal.restoring import Checked, Inconclusive
+from airflow_flinkcompat.deploy.rehearsal.restoring import Checked, Inconclusive, cancel_leftovers
 from airflow_flinkcompat.deploy.shadow import sequence
 from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference
-from airflow_flinkcompat.deploy.target import JobRef, SinkTable
+from airflow_flinkcompat.deploy.target import JobRef, JobStatus, SinkTable
 from airflow_flinkcompat.savepoint.operator_parts import OperatorPart
 
 STATE = "a" * 32
@@ -47,6 +47,19 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compare:
         return found
 
     return compare
+
+
+@pytest.mark.parametrize(("seconds", "cancelled"), [(7200.0, False), (9000.0, True)])
+def test_a_run_is_only_cancelled_after_its_own_timeout(seconds: float, cancelled: bool) -> None:
+    """Even if the run that finds its job has a shorter one."""
+    nothing = cast(Any, None)
+    options = sequence.ShadowOptions(run_seconds=7200)
+    run = sequence._ShadowRun(nothing, nothing, JobRef("live"), "live", options, "/root", print)
+    job = JobStatus(JobRef("other"), f"{run.prefix} old {run.token}", "RUNNING", seconds=seconds)
+    done: list[str] = []
+    target: Any = SimpleNamespace(jobs=lambda: (job,), cancel=done.append)
+    cancel_leftovers(target, "live", "shadow", print)
+    assert done == ["other"] * cancelled
 
 
 WHOLE = "GroupAggregate(groupBy=[b], select=[b, COUNT(*) AS n])"
