@@ -51,6 +51,7 @@ def test_the_question_has_rows_of_scripts_before_rows_of_the_state() -> None:
     text = question(report)
     parts = ("differs: the new script", MEANINGS["differs"], "### `bookings`", "**STATE: wrong: ", "### `totals`")
     assert (places := [text.index(each) for each in parts]) == sorted(places)
+    assert report.state is not None
     right = question(replace(report, state=replace(report.state, finding=ShadowFinding.EQUAL)))
     assert "**STATE: equal: " in right
     assert "`totals`" not in right
