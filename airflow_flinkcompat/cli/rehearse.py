@@ -197,8 +197,6 @@ def shadow_command(
     if accepted and not migrate:
         raise InputError("--accept applies to a migration: add --migrate, or leave it out")
     sides = _sides("shadow", old, new, given)
-    if rows is not None:
-        rows.mkdir(parents=True, exist_ok=True)
     options = ShadowOptions(
         _seconds("--for", length),
         _seconds("--timeout", timeout),
@@ -218,6 +216,8 @@ def shadow_command(
             def planner() -> Cluster:
                 return stack.enter_context(local_flink(sides[1].version, given.options.jars))
 
+            if rows is not None:
+                rows.mkdir(parents=True, exist_ok=True)
             migration = _migration(cluster, job_id, *sides, accepted, plan_dir, planner) if migrate else None
             plan = partial(compile_plans, jars=given.options.jars)
             found = shadow(cluster, job_id, *sides, options, print_progress, migration, plan)

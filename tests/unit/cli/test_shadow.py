@@ -206,11 +206,22 @@ def test_a_target_that_cannot_plan_migrates_with_a_local_flink(run: Run, monkeyp
     assert result.code == 0, result.err
 
 
-def test_a_duration_is_read_before_anything_runs(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("--for", "soon"), "--for: 'soon' is not a duration. Write a duration such as"),
+        (("--timeout", "soon"), "--timeout: 'soon' is not a duration"),
+        (("--output", "html=missing/x.html"), "--output missing/x.html cannot be written"),
+        ((), "--gateway"),
+    ],
+)
+def test_options_are_read_before_anything_runs_or_is_written(run: Run, wrong: tuple[str, ...], words: str) -> None:
     Path("a.sql").write_text("SELECT 1;", encoding="utf-8")
-    result = run("shadow", "a.sql", "a.sql", "--job-id", "j", "--for", "soon")
+    addresses = ("--gateway", "http://g", "--jobmanager", "http://j") if wrong else ()
+    result = run("shadow", "a.sql", "a.sql", "--job-id", "j", "--rows", "rows", *addresses, *wrong)
     assert (result.code, result.out) == (2, "")
-    assert "--for: 'soon' is not a duration. Write a duration such as" in result.err
+    assert words in result.err
+    assert not Path("rows").exists()
 
 
 def test_an_accepted_condition_needs_a_migration(run: Run) -> None:
