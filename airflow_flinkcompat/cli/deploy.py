@@ -61,7 +61,7 @@ _TABLES: tuple[tuple[str, type[Any], str], ...] = (
 """Keys of a deployment that are read here, with their types."""
 _DEFAULTS = {"keep_savepoints": 5}
 _TEMPLATE = "is a template, which only Airflow renders: write the rendered value"
-_AIRFLOW_RUNS = "which only a DAG in Airflow runs. Nothing was changed"
+_AIRFLOW_RUNS = "which only a DAG in Airflow runs"
 
 
 @click.command("deploy")
@@ -176,7 +176,9 @@ def _refuse_parts_of_airflow(deployment: ProjectDeployment, target: str) -> None
     if deployment.script.endswith(PROGRAM_SUFFIXES):
         _refuse(NO_PROGRAMS.format(source=deployment.script, deployment=name, target=target))
     if deployment.table.get("plan_only"):
-        _refuse(f"{name}: plan_only is set, so another platform carries out plans, {_AIRFLOW_RUNS}")
+        _refuse(
+            f"{name}: plan_only is set, so another platform carries out plans, {_AIRFLOW_RUNS}. Nothing was changed"
+        )
     if deployment.options.filled_elsewhere:
         _refuse(f"{name}: placeholders_filled_elsewhere is set, so another tool deploys this job. Nothing was changed")
 
@@ -249,6 +251,7 @@ class _Redeploy:
             return None
         if branch != "first":
             click.echo(coloured(mask_secrets(render_text(review.reports[0], known=review.known, verbose=False))))
+        self._refuse_unless_possible(branch)
         asked: CheckedEntry | ShadowedEntry = checked
         if self.head is not None and (policy := self._shadow_policy(checked)):
             asked = self._shadowed(self.head, checked, new, policy, decision)
@@ -256,16 +259,16 @@ class _Redeploy:
         if branch == "reject":
             _refuse(f"{self.name}: the policy rejects the change, which is {found.outcome}. Nothing was changed")
         if branch == "approve":
+            self._refuse_unless_possible(branch)
             if decision is None:
                 self._ask(asked)
-            self._refuse_branch(decision.choice)
+            self._refuse_unless_possible(decision.choice)
             found, branch = self._approved(decision, asked, review.reports[0]), decision.choice
         elif decision is not None:
             _refuse(
                 f"{self.name}: nobody needs to decide on this change (branch {branch}): omit --approve and --entry. "
                 "Nothing was changed"
             )
-        self._refuse_branch(branch)
         if branch == "resume":
             return self._deploy(new, start_mode or StartMode.SAVEPOINT, found, checked.origin)
         if start_mode is not None:
@@ -278,8 +281,11 @@ class _Redeploy:
         """Choices about the shadow run that follows the check; None if none follows."""
         policy = self.deployment.shadow
         if policy is None:
+            if self.deployment.table.get("shadow"):
+                print_progress('the table shadow has no effect without start_mode = "shadow"')
             return None
-        if why := policy.why_not(checked.review.outcome, str(checked.branch)):
+        # Rows are compared for a resume only; a person can still restart the job.
+        if why := policy.why_not(checked.review.outcome, str(checked.branch)) or self._why_not("resume"):
             print_progress(f"no shadow run: {why}")
             return None
         return policy
@@ -325,8 +331,12 @@ class _Redeploy:
         from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
         from airflow_flinkcompat.deploy.shadow.question import finding, headline
 
-        again = shlex.join(_words_of_command())
-        lines = [f"flinkcompat {again} --approve {each} --entry {checked.number} --reason '…'" for each in _CHOICES]
+        lines = [
+            f"flinkcompat {shlex.join(_words_of_command(each))} --approve {each} --entry {checked.number} --reason '…'"
+            for each in _CHOICES
+            if not self._why_not(each)
+        ]
+        lines += [f"{each} is not possible here: {reason}" for each in _CHOICES if (reason := self._why_not(each))]
         why = f"the change is {checked.review.outcome}"
         if isinstance(checked, ShadowedEntry) and finding(checked) != "equal":
             why = f"the result of the shadow run is: {headline(checked)}"
@@ -340,9 +350,7 @@ class _Redeploy:
         from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, CheckedEntry, ShadowedEntry
         from airflow_flinkcompat.deploy.ledger.gating import append_once
 
-        who, table = _login(), self.deployment.table.get("approve", {})
-        if table.get("approvers_needed", 1) != 1 or table.get("author_may_approve", True) is not True:
-            _refuse(f"{self.name}: approve requires a second person or excludes the author, {_AIRFLOW_RUNS}")
+        who = _login()
         approvers = self.deployment.table.get("approvers", [])
         names = [each.values() if isinstance(each, Mapping) else (each,) for each in approvers]
         if names and who.casefold() not in {str(each).casefold() for person in names for each in person}:
@@ -376,15 +384,27 @@ class _Redeploy:
                 f"{self.name}: a connection of Airflow fills in {found[0]}, so deploy in Airflow. Nothing was changed"
             )
 
-    def _refuse_branch(self, branch: str) -> None:
+    def _refuse_unless_possible(self, branch: str) -> None:
         """Refuse a branch with a step that only Airflow runs."""
+        if why := self._why_not(branch):
+            _refuse(f"{self.name}: {why}. Nothing was changed")
+
+    def _why_not(self, branch: str) -> str:
+        """Reason why a branch needs Airflow; "" if it runs here."""
         one = self.deployment
         if branch == "migrate":
-            _refuse(f"{self.name}: the policy migrates the state, {_AIRFLOW_RUNS}")
+            return f"the policy migrates the state, {_AIRFLOW_RUNS}"
         if branch == "resume" and one.rehearses:
-            _refuse(f"{self.name}: rehearse is set, {_AIRFLOW_RUNS}")
+            return f"rehearse is set, {_AIRFLOW_RUNS}"
         if one.backfills and (branch == "restart" or (branch == "first" and one.backfill.get("boundary"))):
-            _refuse(f"{self.name}: a backfill belongs to this start, {_AIRFLOW_RUNS}")
+            return f"a backfill belongs to this start, {_AIRFLOW_RUNS}"
+        if branch != "approve":
+            return ""
+        table = one.table.get("approve", {})
+        if table.get("approvers_needed", 1) != 1 or table.get("author_may_approve", True) is not True:
+            return f"approve requires a second person or excludes the author, {_AIRFLOW_RUNS}"
+        reasons = [*map(self._why_not, _CHOICES)]
+        return "; ".join(reasons) if all(reasons) else ""
 
     def _deploy(self, new: Side, start_mode: str, review: Review, origin: Origin) -> DeployedEntry:
         from airflow_flinkcompat.deploy import (
@@ -435,11 +455,12 @@ def _login() -> str:
         return str(os.getuid())
 
 
-def _words_of_command() -> Iterator[str]:
-    """Words of the present command line, without a decision."""
+def _words_of_command(choice: str) -> Iterator[str]:
+    """Words of the present command line for a choice, without an earlier decision."""
+    omitted = ("choice", "number", "reason", *(["start_mode"] if choice == "restart" else []))
     context = click.get_current_context()
     yield from ("deploy", context.params["name"])
     for each in context.command.params:
         written = context.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE
-        if isinstance(each, click.Option) and written and each.name not in ("choice", "number", "reason"):
+        if isinstance(each, click.Option) and written and each.name not in omitted:
             yield from (each.opts[0], str(context.params[str(each.name)]))

@@ -24,6 +24,12 @@ CHANGED = "changed"
 """Name in place of a column, for all columns that the change names."""
 _FROM_STATE = ("resume", "approve")
 """Branches of a check that may start the new script from the unchanged savepoint."""
+_ONLY_OF_COMMAND = "is an option of flinkcompat shadow, not a key of this table; omit it"
+_OF_COMMAND = {
+    "for": "is unknown; did you mean duration?",
+    **dict.fromkeys(("rows", "migrate", "accept"), _ONLY_OF_COMMAND),
+}
+"""Options of the command that are no keys, with the words about them."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ def shadow_policy(table: Mapping[str, Any]) -> ShadowPolicy | None:
         raise ValueError("shadow: a table is needed")
     known = [each.name for each in fields(ShadowPolicy)]
     for key in choices:  # other keys are arguments that only the Airflow task knows
-        if words := misspelling(key, known):
+        if words := _OF_COMMAND.get(key) or misspelling(key, known):
             raise ValueError(f"shadow.{key}: {words}")
     try:
         policy = ShadowPolicy.of(choices)

@@ -296,6 +296,69 @@ def test_outcomes_without_a_shadow_run(deployed: Site, shadowed: Callable[..., l
     assert f"--approve resume --entry {deployed.last(CheckedEntry).number}" in result.err
 
 
+@pytest.mark.parametrize(
+    ("more", "refusal"),
+    [
+        (("rehearse = true",), "rehearse is set, which only a DAG in Airflow runs"),
+        (("approve.approvers_needed = 2", "check.policy.compatible = 'approve'"), "approve requires a second person"),
+        (("approve.author_may_approve = false", "check.policy.compatible = 'approve'"), "excludes the author"),
+        (
+            ("rehearse = true", "backfill.to = '2026-01-01T00:00:00Z'", "check.policy.compatible = 'approve'"),
+            "rehearse is set, which only a DAG in Airflow runs; a backfill belongs to this start",
+        ),
+    ],
+)
+def test_a_start_that_only_airflow_makes_is_refused_before_the_shadow_run(
+    deployed: Site, shadowed: Callable[..., list[Any]], more: tuple[str, ...], refusal: str
+) -> None:
+    asked = shadowed(ShadowReport(ShadowFinding.EQUAL))
+    deployed.declare("start_mode = 'shadow'", *more)
+    result = deployed.deploy()
+    assert (result.code, asked, deployed.running) == (1, [], [(V1, None)])
+    assert refusal in result.err
+    assert "--approve" not in result.err
+
+
+def test_a_person_may_restart_without_a_shadow_run_if_only_airflow_resumes(
+    deployed: Site, shadowed: Callable[..., list[Any]]
+) -> None:
+    asked = shadowed(ShadowReport(ShadowFinding.EQUAL))
+    deployed.declare("start_mode = 'shadow'", "rehearse = true", "check.policy.compatible = 'approve'")
+    result = deployed.deploy("--start-mode", "savepoint")
+    offered = [line.strip() for line in result.err.splitlines() if "--approve" in line]
+    assert (result.code, asked, len(offered)) == (1, [], 1)
+    assert "no shadow run: rehearse is set" in result.err
+    assert "resume is not possible here: rehearse is set, which only a DAG in Airflow runs\n" in result.err
+    assert deployed.run(*shlex.split(offered[0])[1:]).code == 0
+    assert (asked, deployed.running) == ([], [(COMPATIBLE, None)])
+
+
+def test_no_decision_is_offered_after_a_shadow_run_if_only_airflow_takes_it(
+    deployed: Site, shadowed: Callable[..., list[Any]]
+) -> None:
+    asked = shadowed(DIFFERS)
+    deployed.declare("start_mode = 'shadow'", "approve.approvers_needed = 2")
+    result = deployed.deploy()
+    assert (result.code, len(asked), deployed.running) == (1, 1, [(V1, None)])
+    assert "approve requires a second person" in result.err
+    assert "--approve" not in result.err
+
+
+def test_a_table_without_effect_is_named(deployed: Site) -> None:
+    deployed.declare("shadow.duration = '1h'")
+    deployed.write(COMPATIBLE)
+    result = deployed.deploy()
+    assert (result.code, deployed.kinds.count("shadowed")) == (0, 0)
+    assert 'the table shadow has no effect without start_mode = "shadow"' in result.err
+
+
+def test_an_option_of_the_command_is_no_key_of_the_table(deployed: Site) -> None:
+    deployed.declare("start_mode = 'shadow'", "shadow.for = '1h'")
+    result = deployed.deploy()
+    assert result.code == 2
+    assert "shadow.for: is unknown; did you mean duration?" in result.err
+
+
 def test_a_target_without_shadow_runs_is_refused(deployed: Site) -> None:
     deployed.declare("start_mode = 'shadow'")
     deployed.write(COMPATIBLE)

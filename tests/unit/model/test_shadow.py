@@ -56,6 +56,9 @@ def test_a_deployment_makes_runs_on_request() -> None:
         ({"shadow": 3}, "shadow: a table is needed"),
         ({"shadow": {"expects": ["revenue"]}}, "shadow.expects: is unknown; did you mean expect?"),
         ({"shadow": {"durations": "2h"}}, "shadow.durations: is unknown; did you mean duration?"),
+        ({"shadow": {"for": "1h"}}, "shadow.for: is unknown; did you mean duration?"),
+        ({"shadow": {"until-rows": 5}}, "shadow.until-rows: is unknown; did you mean until_rows?"),
+        ({"shadow": {"migrate": True}}, "shadow.migrate: is an option of flinkcompat shadow, not a key"),
         ({"shadow": {"duration": "soon"}}, "shadow.duration: 'soon' is not a duration"),
         ({"shadow": {"timeout": 60}}, "shadow.timeout: 60 is not a duration"),
         ({"shadow": {"expect": "revenue"}}, "shadow.expect: a list of texts is needed"),
@@ -71,6 +74,6 @@ def test_a_deployment_makes_runs_on_request() -> None:
     ],
 )
 def test_a_mistake_begins_with_its_key(table: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=r"^[a-z_.]+: ") as raised:
+    with pytest.raises(ValueError, match=r"^[a-z_.-]+: ") as raised:
         shadow_policy(table)
     assert str(raised.value).startswith(words)
