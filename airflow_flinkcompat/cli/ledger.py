@@ -391,7 +391,11 @@ def _summary(entry: LedgerEntry) -> list[str]:
 
 def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
     """Lines with the fields of an entry, except for its texts."""
+    from airflow_flinkcompat.deploy.ledger.entries import ShadowedEntry
+    from airflow_flinkcompat.deploy.shadow.question import finding
+
     row = entry.to_dict()
+    shadowed = finding(entry) if isinstance(entry, ShadowedEntry) else None
     rows = {
         "job": row["job_id"],
         "engine": part_lines("engine", row)[0],
@@ -418,7 +422,7 @@ def _field_lines(deployment: str, entry: LedgerEntry) -> list[str]:
         "to": row["range_to"],
         "written to": ", ".join(f"{sink}: {place}" for sink, place in row["sinks"].items()),
         "counts": ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in row["counts"].items()),
-        "finding": row["rehearsal"].get("finding") or row["shadow"].get("finding"),
+        "finding": row["rehearsal"].get("finding") or shadowed,
         "sinks": "; ".join(map(_compared_sink, row["shadow"].get("sinks", ()))),
         "cause": row["shadow"].get("reason"),
         "written by": entry.owner,

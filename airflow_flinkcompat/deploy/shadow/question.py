@@ -136,7 +136,7 @@ def meaning(entry: ShadowedEntry) -> str:
 
 
 def _state_decides(entry: ShadowedEntry) -> bool:
-    return finding(entry) != entry.shadow.get("finding", "")
+    return bool(finding(entry) != entry.shadow.get("finding", ""))
 
 
 def _question(entry: ShadowedEntry) -> Iterator[str]:
