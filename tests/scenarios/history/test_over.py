@@ -235,14 +235,15 @@ def begun(frame: str, found: StateQuery, execution: Execution) -> Over:
 PAIRS = [(one, other) for one in FRAMES for other in FRAMES]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("former", "frame", "delay", "seed"),
     [
         ("RANGE", "7 SECONDS", 0, 1),
-        pytest.param("3 ROWS", "3 ROWS", DELAY, 1, marks=pytest.mark.nightly),
-        *(pytest.param(*pair, delay, 2, marks=pytest.mark.nightly) for pair in PAIRS for delay in (0, DELAY)),
-        *(pytest.param(frame, frame, DELAY, 3, marks=pytest.mark.nightly) for frame in FRAMES),
+        ("3 ROWS", "3 ROWS", DELAY, 1),
+        *((*pair, delay, 2) for pair in PAIRS for delay in (0, DELAY)),
+        *((frame, frame, DELAY, 3) for frame in FRAMES),
     ],
 )
 def test_rows_to_come_are_sent_alike(

@@ -22,6 +22,7 @@ from airflow_flinkcompat.history.parsed_topic import ParsedTopic
 from airflow_flinkcompat.plan.nodes import Table
 from dev.services.kafka import Broker, Record, kafka_broker
 from tests.support.backfill.topics import topic_table
+from tests.support.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,7 +190,7 @@ def by_both(spark: SparkSession, table: Table, read: Position) -> tuple[list[obj
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ignored", ["true", "false"])
+@pytest.mark.parametrize("ignored", mostly_nightly(["true", "false"]))
 def test_a_topic_has_the_rows_of_the_strict_reader(spark: SparkSession, broker: Broker, ignored: str) -> None:
     jvm, end = spark._jvm, Position("latest")
     topic = broker.topic(jvm, 2)

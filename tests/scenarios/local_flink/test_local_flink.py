@@ -17,7 +17,6 @@ from airflow_flinkcompat.local_flink import LocalFlink, LocalFlinkError, jars
 from airflow_flinkcompat.local_flink.cluster import cluster_options, flink_home, gateway_jar
 from airflow_flinkcompat.local_flink.processes import choose_ports, find_java, spawn, stop_all
 from dev.services.csv_job import wait_for
-from tests.support.nightly import mostly_nightly
 
 
 def java_that_says(folder: Path, version: str) -> Path:
@@ -173,8 +172,9 @@ def _run(work_dir: Path) -> tuple[subprocess.Popen[str], list[psutil.Process], d
     return owner, jvms, addresses
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("how", mostly_nightly([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_jvm_outlives_its_owner(how: signal.Signals, tmp_path: Path) -> None:
     owner, jvms, addresses = _run(tmp_path)
     assert httpx.get(f"{addresses['jobmanager']}/overview", trust_env=False).json()["slots-total"] == 1

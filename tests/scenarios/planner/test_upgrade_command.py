@@ -63,6 +63,7 @@ def test_each_job_has_a_way_to_the_new_line(
     assert (again.code, again.out.count("untouched (2)")) == (0, 1)
 
 
+@pytest.mark.nightly
 def test_originals_are_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("conflict.sql").write_text(SCRIPTS["conflict.sql"], "utf-8")

@@ -33,6 +33,7 @@ def test_the_logging_that_spark_is_told_of_is_there() -> None:
     assert "rootLogger" in Path(place).read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_the_first_start_on_a_machine_is_announced(tmp_path: Path) -> None:
     jars = tmp_path / ".ivy2.5.2" / "jars"
     jars.mkdir(parents=True)

@@ -104,7 +104,7 @@ WHOLE: list[Archive] = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("of", mostly_nightly(WHOLE, 1))
+@pytest.mark.parametrize("of", mostly_nightly(WHOLE, 0))
 def test_every_record_is_read_once(of: Archive, spark: SparkSession, topic: Table, tmp_path: Path) -> None:
     reader = OffsetArchiveReader(spark, archived(spark, topic, tmp_path, of))
     reader.check()

@@ -147,6 +147,7 @@ def test_what_flink_runs(window: Window) -> None:
     assert refusal(window) is None
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_spark_counts_as_the_reference_does(spark: object) -> None:
     """Every kind of window, before and after 1970, offsets of both signs."""
