@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.shadow.report import ShadowReport
 from airflow_flinkcompat.deploy.shadow.rows import ShadowFinding, SinkDifference, compare_rows, worst
 from airflow_flinkcompat.deploy.target import SinkTable
 from airflow_flinkcompat.exec_graph.written_columns import ChangedColumns
@@ -423,3 +424,9 @@ def test_a_field_may_have_the_name_of_a_decimal(tmp_path: Path) -> None:
     line = '{"before":null,"after":{"total":7.00,"all":{"total":1.0E10}},"op":"c"}'
     old, new = ([(sink, stored(tmp_path / total, [line.replace("7.00", total)]))] for total in ("7.00", "7"))
     assert compare_rows(old, new)[0].finding is ShadowFinding.EQUAL
+
+
+def test_a_sink_without_rows_is_named() -> None:
+    sinks = [SinkDifference(name, ShadowFinding.EQUAL, rows, False) for name, rows in (("t", (1, 1)), ("u", (0, 0)))]
+    first, *_ = ShadowReport(ShadowFinding.EQUAL, sinks=tuple(sinks)).lines()
+    assert first == "SHADOW: equal: both scripts write the same rows. Neither script wrote a row to u"
