@@ -285,7 +285,7 @@ class RestClient(Closing):
 
 @cache
 def _public_certificates() -> ssl.SSLContext:
-    """The certificates that all clients of this process trust by default. To load them takes 20 ms."""
+    """The certificates that all clients of this process trust by default. Loading them takes about 20 ms."""
     return httpx.create_ssl_context()
 
 

@@ -368,7 +368,7 @@ def main() -> int:
         return 0
     location = json.loads(first)
     own = location.pop("own")
-    messages = list[dict[str, Any]]()
+    messages: list[dict[str, Any]] = []
     for line in sys.stdin:
         if not line.endswith("\n"):
             break  # the owner died while it wrote the message, before it began the operation

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 from airflow_flinkcompat.local_flink.cluster import flink_home
+from scripts.build_jars import JARS, Jar, write_jar
 
 JAVAC = "17"  # another release of javac may make other bytes of the same source
 
 
-def _builder() -> ModuleType:
-    path = Path(__file__).parents[3] / "scripts" / "build_jars.py"
-    spec = importlib.util.spec_from_file_location("build_jars", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclass looks itself up there
-    spec.loader.exec_module(module)
-    return module
-
-
-BUILDER = _builder()
-
-
 @pytest.mark.nightly  # a JDK is needed, of which `make test` has the runtime alone
 @pytest.mark.slow
-@pytest.mark.parametrize("jar", BUILDER.JARS, ids=lambda jar: jar.path.stem)
-def test_a_jar_is_made_of_its_source(jar: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("jar", JARS, ids=lambda jar: jar.path.stem)
+def test_a_jar_is_made_of_its_source(jar: Jar, tmp_path: Path) -> None:
     javac = shutil.which("javac")
     if javac is None:
         pytest.skip("no javac to build the jars again: install a JDK 17 (openjdk-17-jdk-headless)")
@@ -42,5 +25,5 @@ def test_a_jar_is_made_of_its_source(jar: Any, tmp_path: Path) -> None:
     if version.partition(".")[0] != JAVAC:
         pytest.skip(f"the jars are built by javac {JAVAC}, and {javac} is {version}: put a JDK 17 on the PATH")
     again = tmp_path / "again.jar"
-    BUILDER.write_jar(jar.build(flink_home() / "lib", javac), again)
+    write_jar(jar.build(flink_home() / "lib", javac), again)
     assert again.read_bytes() == jar.path.read_bytes(), "python scripts/build_jars.py FLINK_LIB builds it"
